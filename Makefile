@@ -1,0 +1,41 @@
+# Everything happens in a virtual environment under the project, made once and again when its recipe changes.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+ENV    ?= pointmaze
+ARGS   ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup train test format results clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup: $(READY)  ## make the virtual environment
+
+$(READY): pyproject.toml constraints.txt
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt "$$(grep '^torch==' constraints.txt)"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $(READY)
+
+train: $(READY)  ## train and score a policy: make train ENV=pointmaze ARGS="method=bc seed=1"
+	$(BIN)/tailo train env=$(ENV) $(ARGS)
+
+test: $(READY)  ## lint, types and all tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest $(ARGS)
+
+format: $(READY)  ## let ruff format and fix the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+results: $(READY)  ## measure the cells missing from results/ and write the tables
+	$(BIN)/tailo results $(ARGS)
+
+clean:  ## remove the virtual environment and caches of tools
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build dist src/*.egg-info

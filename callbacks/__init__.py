@@ -1,0 +1,7 @@
+"""Lightning callbacks: each does one thing and says when it fires."""
+
+from tailo_pl.callbacks.checkpoint import StageCheckpoint
+from tailo_pl.callbacks.progress import StageProgress
+from tailo_pl.callbacks.rollout import RolloutScore
+
+__all__ = ["RolloutScore", "StageCheckpoint", "StageProgress"]

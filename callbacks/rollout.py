@@ -1,0 +1,109 @@
+"""RolloutScore: what the policy is worth in its environment."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from lightning import Callback, LightningModule, Trainer
+from torchmetrics import CatMetric
+
+from tailo_pl.envs.environment import Environment
+from tailo_pl.envs.evaluation import episode_seeds, run_episodes
+from tailo_pl.errors import require_range
+from tailo_pl.models.acting import actor
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Mean and standard deviation over the episodes of one evaluation; `score` is the normalised return."""
+
+    step: int
+    score: float
+    score_std: float
+    mean_return: float
+    mean_length: float
+    success: float | None
+    episodes: int
+
+
+class RolloutScore(Callback):
+    """Plays deterministic episodes every N steps and when training ends, and logs score, return, length, success.
+
+    Episodes have seeds of their own and the policy acts without randomness, so training is bit-identical with and
+    without this callback. Under DDP each rank plays its share.
+
+    Args:
+        environment: where to play.
+        every_n_steps: steps between evaluations; 0 evaluates only at the end.
+        episodes: episodes per evaluation, all ranks together.
+        seed: decides the episodes' initial states, the same at every evaluation.
+    """
+
+    def __init__(self, environment: Environment, every_n_steps: int = 0, episodes: int = 10, seed: int = 0) -> None:
+        require_range("rollout.every_n_steps", every_n_steps, 0, closed="[)")
+        require_range("rollout.episodes", episodes, 1, closed="[)")
+        self._environment = environment
+        self._every = every_n_steps
+        self._seeds = episode_seeds(seed, "rollout", episodes)
+        self._simulator: Any = None
+        self._returns, self._lengths, self._terminated = CatMetric(), CatMetric(), CatMetric()
+        self.history: list[Evaluation] = []
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if self._every and trainer.global_step % self._every == 0 and trainer.global_step < trainer.max_steps:
+            self._evaluate(trainer, pl_module)
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._evaluate(trainer, pl_module)
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        if self._simulator is not None:
+            self._simulator.close()
+            self._simulator = None
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"history": [asdict(evaluation) for evaluation in self.history]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.history = [Evaluation(**evaluation) for evaluation in state_dict["history"]]
+
+    def _evaluate(self, trainer: Trainer, policy: LightningModule) -> None:
+        seeds = self._seeds[trainer.global_rank :: trainer.world_size]
+        if self._simulator is None and len(seeds):
+            self._simulator = self._environment.simulator(min(len(seeds), self._environment.rows))
+        if len(seeds):
+            episodes = run_episodes(self._simulator, actor(policy), seeds)
+            for metric, values in zip((self._returns, self._lengths, self._terminated), episodes, strict=True):
+                metric.to(policy.device)
+                metric.update(torch.from_numpy(values.astype(np.float64)))
+        returns, lengths, terminated = (
+            metric.compute().double().cpu().numpy() for metric in (self._returns, self._lengths, self._terminated)
+        )
+        for metric in (self._returns, self._lengths, self._terminated):
+            metric.reset()
+        scores = self._environment.reference.normalise(returns)
+        evaluation = Evaluation(
+            step=trainer.global_step,
+            score=float(scores.mean()),
+            score_std=float(scores.std()),
+            mean_return=float(returns.mean()),
+            mean_length=float(lengths.mean()),
+            success=float(terminated.mean()) if self._environment.ends_on_success else None,
+            episodes=len(returns),
+        )
+        self.history.append(evaluation)
+        numbers = {
+            "rollout/score": evaluation.score,
+            "rollout/score_std": evaluation.score_std,
+            "rollout/return": evaluation.mean_return,
+            "rollout/length": evaluation.mean_length,
+        }
+        if evaluation.success is not None:
+            numbers["rollout/success"] = evaluation.success
+        for logger in trainer.loggers:
+            logger.log_metrics(numbers, step=trainer.global_step)

@@ -1,0 +1,1 @@
+"""Hydra groups: one folder per group, one file per choice."""

@@ -1,0 +1,1 @@
+"""tailo_pl: offline imitation learning from observations."""

@@ -1,0 +1,115 @@
+"""From a stage's configuration to trainer, module and data, by their typed signatures."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jsonargparse import ArgumentParser
+from lightning import Trainer, seed_everything
+
+from tailo_pl.data.datamodule import TaskData
+from tailo_pl.data.settings import Task
+from tailo_pl.experiment import Experiment, Stage, parse
+from tailo_pl.models.stage import StageModule
+
+FIT_FOLDER = "fits"  # where `tailo fit` writes when the saved config is used as it is
+
+
+class Built(NamedTuple):
+    """What a stage trains with."""
+
+    trainer: Trainer
+    model: StageModule
+    data: TaskData
+
+
+def stage_config(
+    experiment: Experiment, name: str, observation_dim: int, *, inputs: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """A stage as Lightning CLI reads it: seed_everything, trainer, model, data.
+
+    Args:
+        experiment: the run's experiment.
+        name: which stage.
+        observation_dim: numbers in a state.
+        inputs: files the stage reads (`negatives`, `weights`), relative to its folder.
+    """
+    stage = experiment.stages[name]
+    environment = experiment.environment
+    model = copy.deepcopy(stage.model)
+    arguments = model.setdefault("init_args", {})
+    arguments["observation_dim"] = observation_dim
+    if stage.data.get("batches") == "weighted":
+        arguments["action_low"] = list(environment.action_low)
+        arguments["action_high"] = list(environment.action_high)
+    logger = experiment.class_config("logger")
+    logger["init_args"] |= {"save_dir": FIT_FOLDER, "name": name}
+    return {
+        "seed_everything": stage.seed,
+        "trainer": {
+            **experiment.config["trainer"],
+            "max_steps": stage.max_steps,
+            "logger": logger,
+            "callbacks": _callbacks(experiment, name, stage),
+            "enable_progress_bar": False,
+            "enable_model_summary": False,
+            "use_distributed_sampler": False,
+        },
+        "model": model,
+        "data": {
+            "source": experiment.class_config("source"),
+            "setting": experiment.class_config("setting"),
+            "stage": name,
+            "seed": stage.seed,
+            "std_floor": experiment.std_floor,
+            **stage.data,
+            **(inputs or {}),
+        },
+    }
+
+
+def _callbacks(experiment: Experiment, name: str, stage: Stage) -> list[dict[str, Any]]:
+    callbacks: list[dict[str, Any]] = [{"class_path": "tailo_pl.callbacks.StageCheckpoint"}]
+    if stage.rollout is not None:
+        rollout = {
+            "environment": experiment.class_config("env"),
+            "every_n_steps": stage.rollout.every_n_steps,
+            "episodes": stage.rollout.episodes,
+            "seed": stage.seed,
+        }
+        callbacks.append({"class_path": "tailo_pl.callbacks.RolloutScore", "init_args": rollout})
+    callbacks.append({"class_path": "tailo_pl.callbacks.StageProgress", "init_args": {"label": name}})
+    return callbacks
+
+
+def build_stage(config: dict[str, Any], folder: Path, task: Task) -> Built:
+    """Instantiate a stage's configuration, writing to `folder`, on a task that is already loaded."""
+    config = copy.deepcopy(config)
+    config["trainer"]["logger"]["init_args"] |= {"save_dir": str(folder.parent), "version": ""}
+    for key in ("negatives", "weights"):
+        if config["data"].get(key):
+            config["data"][key] = str(folder / config["data"][key])
+    seed_everything(config["seed_everything"], verbose=False)
+    built = parse(stage_parser(), config)
+    built.data.task = task
+    return Built(built.trainer, built.model, built.data)
+
+
+def check_stages(experiment: Experiment) -> None:
+    """Build every stage's trainer and module once, on made-up dimensions, so that mistakes show before any work."""
+    for name in experiment.stages:
+        parse(
+            stage_parser(), stage_config(experiment, name, observation_dim=1), {"model": f"method.stages.{name}.model"}
+        )
+
+
+def stage_parser() -> ArgumentParser:
+    """The parser of a stage's configuration; `tailo fit` builds an equal one through LightningCLI."""
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--seed_everything", type=int)
+    parser.add_class_arguments(Trainer, "trainer", fail_untyped=False)
+    parser.add_subclass_arguments(StageModule, "model")
+    parser.add_class_arguments(TaskData, "data")
+    return parser

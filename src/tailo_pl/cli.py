@@ -1,0 +1,166 @@
+"""The `tailo` command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tailo_pl.errors import UserError
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+HELP = """usage: tailo COMMAND ...
+
+Offline imitation learning from observations.
+
+commands:
+  train      run an experiment: tailo train env=pointmaze method=tailo seed=1   (-m sweeps; --cfg job shows the config)
+  fit        train one stage from a saved config: tailo fit --config RUN/policy/config.yaml --model.learning_rate=3e-4
+  evaluate   play a finished run's policy: tailo evaluate RUN --episodes 100
+  results    run the cells of results/cells.yaml that are missing from the ledger, and write its tables
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line. A mistake of the user's ends as one line on standard error and exit code 2."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    commands = {"train": _train, "fit": _fit, "evaluate": _evaluate, "results": _results, "run": _run}
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        sys.stdout.write(HELP)
+        return 0
+    command, rest = arguments[0], arguments[1:]
+    try:
+        if command not in commands:
+            raise UserError(f"command: {command!r} given, expected one of train, fit, evaluate, results")
+        _quieten()
+        commands[command](rest)
+    except UserError as error:
+        sys.stderr.write(f"tailo: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("tailo: interrupted; the same command picks up the stages that were finished\n")
+        return 130
+    return 0
+
+
+def _quieten() -> None:
+    """Keep libraries' start-up chatter away from what the user asked to see."""
+    import logging
+    import warnings
+
+    for package in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(f"{package}.utilities.rank_zero").setLevel(logging.ERROR)
+    for module in (r"lightning\..*", r"gymnasium.*", r"torch\.utils\.data.*"):
+        warnings.filterwarnings("ignore", module=module)
+
+
+def _train(arguments: list[str]) -> None:
+    import hydra
+
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # makes Hydra raise its errors instead of printing them
+    failed: list[UserError] = []
+
+    def job(config: DictConfig) -> float | None:
+        # An error that left here would stop the other jobs of a sweep.
+        try:
+            return train_job(config)
+        except UserError as error:
+            failed.append(error)
+            return None
+
+    program = sys.argv
+    sys.argv = ["tailo train", *arguments]
+    try:
+        hydra.main(version_base="1.3", config_path="pkg://tailo_pl.configs", config_name="train")(job)()
+    except Exception as error:
+        raise _user_error(error) from error
+    finally:
+        sys.argv = program
+    if failed:
+        more = f" (and {len(failed) - 1} more failed jobs)" if len(failed) > 1 else ""
+        raise UserError(f"{failed[0]}{more}")
+
+
+def train_job(config: DictConfig) -> float | None:
+    """One job of `tailo train`; returns the score, which is what Hydra's optimisers maximise or minimise."""
+    from omegaconf import OmegaConf
+
+    from tailo_pl import run
+    from tailo_pl.console import show_data, show_summary
+
+    composed: Any = OmegaConf.to_container(config, resolve=True)
+    run_dir = run.prepare(composed)
+    show_data(run.load_run(run_dir), run_dir)
+    summary = run.execute(run_dir)
+    show_summary(summary, run_dir)
+    score: float | None = summary["score"]
+    return score
+
+
+def _user_error(error: Exception) -> Exception:
+    """Hydra's and OmegaConf's complaints in our form; anything else stays what it is."""
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from tailo_pl.choices import explain
+
+    if isinstance(error, (HydraException, OmegaConfBaseException)):
+        return UserError(explain(str(error)))
+    return error
+
+
+def _fit(arguments: list[str]) -> None:
+    from tailo_pl.fit import fit
+
+    fit(arguments)
+
+
+def _evaluate(arguments: list[str]) -> None:
+    parser = _Parser(prog="tailo evaluate", description="Play a finished run's policy for fresh episodes.")
+    parser.add_argument("run", type=Path, help="folder of the run")
+    parser.add_argument("--episodes", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=None, help="decides the initial states (default: the run's seed)")
+    options = parser.parse_args(arguments)
+
+    from tailo_pl import run
+    from tailo_pl.console import show_evaluation
+
+    _, numbers = run.evaluate(options.run, options.episodes, options.seed)
+    show_evaluation(numbers, options.run)
+
+
+def _results(arguments: list[str]) -> None:
+    parser = _Parser(prog="tailo results", description="Fill the ledger and write the tables made from it.")
+    parser.add_argument("--cells", type=Path, default=Path("results/cells.yaml"), help="list of cells")
+    parser.add_argument("--only", default="", help="run only cells whose name contains this")
+    parser.add_argument("--tables", action="store_true", help="only write the tables")
+    options = parser.parse_args(arguments)
+
+    from tailo_pl import ledger
+
+    if not options.tables:
+        ledger.run_missing(options.cells, options.only)
+    ledger.write_tables(options.cells.parent)
+
+
+def _run(arguments: list[str]) -> None:
+    """Internal: all stages of a prepared run, as one process of it (torchrun starts several of these)."""
+    parser = _Parser(prog="tailo run")
+    parser.add_argument("run", type=Path)
+
+    from tailo_pl import run
+
+    run.work(parser.parse_args(arguments).run)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        raise UserError(f"{self.prog.removeprefix('tailo ')}: {message}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

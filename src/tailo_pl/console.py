@@ -1,0 +1,63 @@
+"""What the command line shows, as rich tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tailo_pl.data.settings import load_task
+from tailo_pl.experiment import Experiment
+from tailo_pl.run import describe_data
+
+
+def show_data(experiment: Experiment, run_dir: Path) -> None:
+    """Before training: what is run on which data."""
+    data = describe_data(experiment, load_task(experiment.source, experiment.setting))
+    names = experiment.names
+    console = Console(stderr=True)
+    console.print(
+        f"[bold]{names['env']}[/] · setting {names['setting']} · method {names['method']} · preset {names['preset']} "
+        f"· seed {experiment.config['seed']}"
+    )
+    console.print(f"data {data['source']} (fingerprint {data['fingerprint']})")
+    console.print(f"TS {data['ts']['states']:,} states in {data['ts']['trajectories']:,} trajectories")
+    origins = ", ".join(f"{origin} {part['trajectories']:,}" for origin, part in data["ta"]["origins"].items())
+    console.print(f"TA {data['ta']['steps']:,} steps in {data['ta']['trajectories']:,} trajectories ({origins})")
+    console.print(f"run {run_dir}", highlight=False, soft_wrap=True)
+
+
+def show_summary(summary: dict[str, Any], run_dir: Path) -> None:
+    """After training: one table, then the score and the path of the policy."""
+    table = Table(title=f"{summary['method']} on {summary['env']}, setting {summary['setting']}")
+    for column in ("stage", "steps", "seconds", "CPU seconds", "final loss", "score"):
+        table.add_column(column, justify="left" if column == "stage" else "right")
+    for stage in summary["stages"]:
+        last = stage is summary["stages"][-1]
+        table.add_row(
+            stage["stage"] + (" (reused)" if stage["reused_from"] else ""),
+            f"{stage['steps']:,}",
+            f"{stage['seconds']:.1f}",
+            f"{stage['cpu_seconds']:.1f}",
+            "" if stage["loss"] is None else f"{stage['loss']:.4f}",
+            _score(summary) if last else "",
+        )
+    console = Console()
+    console.print(table)
+    console.print(f"policy {run_dir / summary['checkpoint']}", highlight=False, soft_wrap=True)
+
+
+def show_evaluation(numbers: dict[str, Any], run_dir: Path) -> None:
+    """The outcome of `tailo evaluate`."""
+    table = Table(title=f"{numbers['episodes']} episodes of {run_dir}")
+    for column in ("score", "return", "length", "success"):
+        table.add_column(column, justify="right")
+    success = "" if numbers["success"] is None else f"{numbers['success']:.2f}"
+    table.add_row(_score(numbers), f"{numbers['return']:.2f}", f"{numbers['length']:.1f}", success)
+    Console().print(table)
+
+
+def _score(numbers: dict[str, Any]) -> str:
+    return "" if numbers["score"] is None else f"{numbers['score']:.1f} ± {numbers['score_std']:.1f}"

@@ -1,0 +1,96 @@
+"""Which rows make batch n: a pure function of (seed, stage, step), so nothing about sampling is ever saved."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import Generic, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+BatchT = TypeVar("BatchT")
+
+
+class PairBatch(NamedTuple):
+    """Rows for a discriminator: raw states of TS, raw states of the other side, interpolation numbers."""
+
+    ts: Tensor
+    u: Tensor
+    mix: Tensor
+    size: int
+    """rows of the global batch on each side"""
+
+
+class WeightedBatch(NamedTuple):
+    """Rows for a policy."""
+
+    observations: Tensor
+    actions: Tensor
+    weights: Tensor
+    size: int
+    """rows of the global batch"""
+
+
+class StepGenerator:
+    """Random numbers for one step of one stage: `at(step)` gives the same stream whenever and wherever it is called.
+
+    Args:
+        seed: the stage's seed.
+        stage: its name.
+    """
+
+    def __init__(self, seed: int, stage: str) -> None:
+        digest = hashlib.sha256(f"{seed}/{stage}".encode()).digest()
+        self._key = int.from_bytes(digest[:8], "little")
+        self._generator = torch.Generator()
+
+    def at(self, step: int) -> torch.Generator:
+        # Odd multiplier: different steps never share a seed within a stage.
+        mixed = (self._key + step * 0x9E3779B97F4A7C15) % 2**64
+        return self._generator.manual_seed(mixed - 2**63)
+
+
+def uniform_rows(count: int, size: int, generator: torch.Generator) -> Tensor:
+    """`size` rows out of `count`, each equally likely, with replacement."""
+    return torch.randint(count, (size,), generator=generator)
+
+
+class ProportionalRows:
+    """Rows drawn in proportion to their weight, by searching the cumulative sum.
+
+    Args:
+        weights: one non-negative number per row, not all zero.
+    """
+
+    def __init__(self, weights: Tensor) -> None:
+        self._cumulative = torch.cumsum(weights.double(), 0)
+
+    def __call__(self, size: int, generator: torch.Generator) -> Tensor:
+        points = torch.rand(size, generator=generator, dtype=torch.float64) * self._cumulative[-1]
+        # right=True skips rows of weight zero; the clamp catches a product rounded up to the total.
+        return torch.searchsorted(self._cumulative, points, right=True).clamp_(max=len(self._cumulative) - 1)
+
+
+def rank_share(rows: Tensor, rank: int, ranks: int) -> Tensor:
+    """This rank's share of a global batch."""
+    return rows[rank::ranks]
+
+
+class StepLoader(Generic[BatchT]):
+    """An endless loader: batch after batch, from the step the trainer is at.
+
+    Args:
+        batch_at: makes the batch of a step.
+        first_step: where to begin, asked anew for each pass.
+    """
+
+    def __init__(self, batch_at: Callable[[int], BatchT], first_step: Callable[[], int]) -> None:
+        self._batch_at = batch_at
+        self._first_step = first_step
+
+    def __iter__(self) -> Iterator[BatchT]:
+        step = self._first_step()
+        while True:
+            yield self._batch_at(step)
+            step += 1

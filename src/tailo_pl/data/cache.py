@@ -1,0 +1,101 @@
+"""Recorded data on disk: memory-mapped arrays under a name that says what they are, complete or not there at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tailo_pl.data.trajectories import Recording, Trajectories
+from tailo_pl.errors import UserError
+
+SCHEMA = 1
+log = logging.getLogger(__name__)
+
+
+def home() -> Path:
+    """Where caches live: TAILO_HOME, or ~/.cache/tailo_pl."""
+    return Path(os.environ.get("TAILO_HOME") or Path.home() / ".cache" / "tailo_pl")
+
+
+def fingerprint(identity: Any) -> str:
+    """A short name for anything that JSON can write."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def cached(name: str, identity: Mapping[str, Any], build: Callable[[], Trajectories]) -> Trajectories:
+    """The trajectories made by `build`, from disk when they were made before.
+
+    Args:
+        name: what people call them.
+        identity: everything that decides their content; part of the entry's name.
+        build: makes them.
+    """
+    folder = home() / "data" / f"{name}-{fingerprint({'schema': SCHEMA, **identity})}"
+    if folder.exists():
+        try:
+            return read(folder)
+        except (OSError, ValueError, KeyError, UserError) as error:
+            log.warning("%s: damaged cache entry (%s), building it again", folder, error)
+            shutil.rmtree(folder, ignore_errors=True)
+    made = build()
+    write(made, folder, identity)
+    return read(folder)
+
+
+def write(trajectories: Trajectories, folder: Path, identity: Mapping[str, Any]) -> None:
+    """Save everything that is kept; the folder appears at once and whole."""
+    arrays = {
+        **trajectories.recording.arrays(),
+        "starts": trajectories.recording.starts,
+        "index": trajectories.index,
+        "offsets": trajectories.offsets,
+        "origins": trajectories.origins,
+    }
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
+    except OSError as error:
+        raise UserError(f"{folder.parent}: cannot write the data cache ({error.strerror}); set TAILO_HOME") from error
+    try:
+        for key, array in arrays.items():
+            np.save(scratch / f"{key}.npy", array)
+        digests = {key: _digest(scratch / f"{key}.npy") for key in arrays}
+        manifest = {"schema": SCHEMA, "identity": dict(identity), "sha256": digests}
+        (scratch / "manifest.json").write_text(json.dumps(manifest, indent=1))
+        try:
+            os.replace(scratch, folder)
+        except OSError:
+            if not folder.exists():  # otherwise someone else finished the same entry first: theirs is as good
+                raise
+    except OSError as error:
+        raise UserError(f"{folder}: cannot write the data cache ({error.strerror})") from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def read(folder: Path) -> Trajectories:
+    """Open a cache entry, checking every array against the manifest. Arrays are copy-on-write memory maps."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    arrays = {}
+    for key, digest in manifest["sha256"].items():
+        path = folder / f"{key}.npy"
+        if _digest(path) != digest:
+            raise UserError(f"{path}: content differs from the manifest's checksum")
+        arrays[key] = np.load(path, mmap_mode="c", allow_pickle=False)
+    index, offsets, origins = (np.asarray(arrays.pop(key)) for key in ("index", "offsets", "origins"))
+    starts = np.asarray(arrays.pop("starts"))
+    return Trajectories(Recording(starts=starts, **arrays), index, offsets, origins)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,181 @@
+"""TaskData: the LightningDataModule. Raw data on the training device, statistics of TA, and the stage's loader."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Literal
+
+import lightning
+import numpy as np
+import torch
+from jsonargparse.typing import Path_fr
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tailo_pl.data.batches import (
+    PairBatch,
+    ProportionalRows,
+    StepGenerator,
+    StepLoader,
+    WeightedBatch,
+    rank_share,
+    uniform_rows,
+)
+from tailo_pl.data.settings import Setting, Task, load_task
+from tailo_pl.data.sources.source import Source
+from tailo_pl.data.trajectories import Trajectories
+from tailo_pl.errors import UserError, require_range
+
+_CHUNK = 1 << 20  # rows summed at a time, so that statistics of a memory map need little memory
+
+
+class TaskData(lightning.LightningDataModule):
+    """The data of one stage. A batch is an index gather on tensors that already sit on the training device.
+
+    Args:
+        source: where the recordings come from.
+        setting: how TS and TA are cut from them.
+        stage: name of the stage; with `seed` and the step it decides every batch.
+        seed: of the batches.
+        batches: `pairs` (TS against TA or its safe negatives) for discriminators, `weighted` (states, actions,
+            weights of TA) for policies.
+        batch_size: rows per batch (from each side for `pairs`, at most the number of TS states).
+        sampling: for `weighted`: `uniform` draws all steps alike and hands on their weights; `proportional` draws
+            in proportion to the weights, which then are 1.
+        negatives: file with one mark per TA trajectory: the safe negatives. None: all of TA.
+        weights: file with one weight per TA step. None: 1 for all.
+        std_floor: added to the standard deviations.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        setting: Setting,
+        stage: str,
+        seed: int,
+        batches: Literal["pairs", "weighted"],
+        batch_size: int = 512,
+        sampling: Literal["uniform", "proportional"] = "uniform",
+        negatives: Path_fr | None = None,
+        weights: Path_fr | None = None,
+        std_floor: float = 1e-4,
+    ) -> None:
+        super().__init__()
+        require_range("batch_size", batch_size, 1, closed="[)")
+        require_range("std_floor", std_floor, 0)
+        self._source, self._setting = source, setting
+        self._batches = batches
+        self._batch_size = batch_size
+        self._sampling = sampling
+        self._negatives, self._weights = negatives, weights
+        self._std_floor = std_floor
+        self._generator = StepGenerator(seed, stage)
+
+    @cached_property
+    def task(self) -> Task:
+        """TS and TA. May be assigned by whoever has loaded them already."""
+        return load_task(self._source, self._setting)
+
+    @cached_property
+    def statistics(self) -> tuple[Tensor, Tensor]:
+        """Mean of TA's states, and their standard deviation with the floor added."""
+        mean, std = state_statistics(self.task.ta)
+        return torch.from_numpy(mean).float(), torch.from_numpy(std + self._std_floor).float()
+
+    @property
+    def loss_scale(self) -> float:
+        """Factor from the sampled loss to that of uniform rows with weights: mean(W) when drawn by W, else 1."""
+        if self._sampling == "proportional" and self._weights is not None:
+            return float(self._read(self._weights, self.task.ta.steps).mean(dtype=np.float64))
+        return 1.0
+
+    def train_dataloader(self) -> StepLoader[Any]:
+        make = self._pair_batches() if self._batches == "pairs" else self._weighted_batches()
+        assert self.trainer is not None
+        trainer = self.trainer
+        return StepLoader(make, lambda: trainer.global_step)
+
+    def _pair_batches(self) -> Any:
+        task = self.task
+        unlabelled = task.ta
+        if self._negatives is not None:
+            unlabelled = unlabelled.take(self._read(self._negatives, len(unlabelled)).astype(bool))
+        ts, u = self._place(task.ts.recording.observations), self._place(unlabelled.recording.observations)
+        ts_rows, u_rows = torch.from_numpy(task.ts.index), torch.from_numpy(unlabelled.index)
+        size = min(self._batch_size, len(ts_rows))
+
+        def batch_at(step: int) -> PairBatch:
+            generator = self._generator.at(step)
+            rows_ts, rows_u = uniform_rows(len(ts_rows), size, generator), uniform_rows(len(u_rows), size, generator)
+            mix = self._share(torch.rand(size, generator=generator)).to(ts.device)
+            return PairBatch(
+                self._gather(ts, ts_rows[self._share(rows_ts)]), self._gather(u, u_rows[self._share(rows_u)]), mix, size
+            )
+
+        return batch_at
+
+    def _weighted_batches(self) -> Any:
+        ta = self.task.ta
+        if ta.recording.actions is None:
+            raise UserError("TA: no actions recorded, expected state-action trajectories")
+        observations, actions = self._place(ta.recording.observations), self._place(ta.recording.actions)
+        rows = torch.from_numpy(ta.index)
+        weights = None if self._weights is None else torch.from_numpy(self._read(self._weights, ta.steps)).float()
+        proportional = None
+        if weights is not None and self._sampling == "proportional":
+            proportional, weights = ProportionalRows(weights), None
+        size = self._batch_size
+
+        def batch_at(step: int) -> WeightedBatch:
+            generator = self._generator.at(step)
+            drawn = proportional(size, generator) if proportional else uniform_rows(len(rows), size, generator)
+            share = self._share(drawn)
+            chosen = rows[share]
+            drawn_weights = torch.ones(len(share)) if weights is None else weights[share]
+            return WeightedBatch(
+                self._gather(observations, chosen),
+                self._gather(actions, chosen),
+                drawn_weights.to(observations.device),
+                size,
+            )
+
+        return batch_at
+
+    def _share(self, rows: Tensor) -> Tensor:
+        assert self.trainer is not None
+        return rank_share(rows, self.trainer.global_rank, self.trainer.world_size)
+
+    def _place(self, array: NDArray[Any]) -> Tensor:
+        """The array as a tensor on the training device, or left on the host when it would crowd the device."""
+        tensor = torch.from_numpy(np.asarray(array, dtype=np.float32))
+        assert self.trainer is not None
+        device = self.trainer.strategy.root_device
+        if device.type == "cuda":
+            free, _ = torch.cuda.mem_get_info(device)
+            if tensor.nbytes > free // 2:
+                return tensor
+        return tensor.to(device)
+
+    def _gather(self, table: Tensor, rows: Tensor) -> Tensor:
+        gathered = table.index_select(0, rows.to(table.device))
+        assert self.trainer is not None
+        if self.trainer.strategy.root_device.type == "cuda" and table.device.type == "cpu":
+            return gathered.pin_memory()  # Lightning's transfer then overlaps with computing
+        return gathered
+
+    @staticmethod
+    def _read(path: Path_fr, expected: int) -> NDArray[Any]:
+        array = np.load(path, allow_pickle=False)
+        if array.shape != (expected,):
+            raise UserError(f"{path}: shape {array.shape} found, expected ({expected},) as in TA")
+        return np.asarray(array)
+
+
+def state_statistics(trajectories: Trajectories) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and standard deviation of the kept states, in float64, a chunk of rows at a time."""
+    states, index = trajectories.recording.observations, trajectories.index
+    chunks = [index[start : start + _CHUNK] for start in range(0, len(index), _CHUNK)]
+    mean = sum(states[rows].sum(0, dtype=np.float64) for rows in chunks) / len(index)
+    # Two passes: the one-pass formula loses all digits when a dimension is nearly constant.
+    variance = sum(((states[rows] - mean) ** 2).sum(0) for rows in chunks) / len(index)
+    return mean, np.sqrt(variance)

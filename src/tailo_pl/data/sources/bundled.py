@@ -1,0 +1,53 @@
+"""Source `bundled`: data the project makes itself, on any machine, without a download."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tailo_pl.data import cache
+from tailo_pl.data.sources import pointmaze
+from tailo_pl.data.sources.source import Source
+from tailo_pl.data.trajectories import Trajectories
+from tailo_pl.errors import UserError
+
+
+@dataclass(frozen=True)
+class Part:
+    """How one part is made: its identity (seed aside) and its maker, which takes the seed."""
+
+    identity: dict[str, object]
+    make: Callable[[int], Trajectories]
+
+
+def _parts(env: str) -> dict[str, Part]:
+    if env == "pointmaze":
+        return {"directions": Part(pointmaze.identity(), pointmaze.directions)}
+    raise UserError(f"source bundled: env {env!r} given, expected one of pointmaze")
+
+
+class Bundled(Source):
+    """Data rolled out here from policies that come with the package, cached under TAILO_HOME.
+
+    Args:
+        env: which environment.
+        seed: of all randomness in the data.
+    """
+
+    def __init__(self, env: str, seed: int = 0) -> None:
+        self._env = env
+        self._seed = seed
+        self._parts = _parts(env)
+
+    def part(self, name: str) -> Trajectories:
+        identity = self.identity(name)
+        return cache.cached(f"{self._env}-{name}", identity, lambda: self._parts[name].make(self._seed))
+
+    def identity(self, name: str) -> dict[str, object]:
+        if name not in self._parts:
+            there = ", ".join(self._parts)
+            raise UserError(f"source bundled: no part {name!r} for env {self._env}, expected one of {there}")
+        return {"source": "bundled", "env": self._env, "part": name, "seed": self._seed, **self._parts[name].identity}
+
+    def describe(self) -> str:
+        return f"bundled: made here for {self._env} with seed {self._seed}"

@@ -1,0 +1,43 @@
+"""Pointmaze data: the scripted controller walks in all four directions."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import numpy as np
+
+from tailo_pl.data.recorder import record
+from tailo_pl.data.trajectories import Trajectories
+from tailo_pl.envs.evaluation import episode_seeds
+from tailo_pl.envs.pointmaze import GOALS, PointMaze, controller
+
+EPISODES = 148  # each way: 592 trajectories, about 53,000 steps
+NOISE = 0.5
+ROWS = 4
+
+
+def identity() -> dict[str, object]:
+    """What decides the data besides its seed."""
+    return {
+        "maker": 1,
+        "episodes": EPISODES,
+        "noise": NOISE,
+        "mujoco": version("mujoco"),
+        "gymnasium-robotics": version("gymnasium-robotics"),
+    }
+
+
+def directions(seed: int) -> Trajectories:
+    """As many trajectories to each side, labelled with the direction."""
+    return Trajectories.stack([_one_way(direction, seed) for direction in GOALS])
+
+
+def _one_way(direction: str, seed: int) -> Trajectories:
+    rng = np.random.default_rng([seed, list(GOALS).index(direction)])
+    simulator = PointMaze(direction).simulator(ROWS)
+    seeds = episode_seeds(seed, f"data/{direction}", EPISODES)
+    try:
+        recording = record(simulator, lambda states: controller(states, direction, NOISE, rng), seeds.tolist())
+    finally:
+        simulator.close()
+    return Trajectories.of(recording, direction)

@@ -1,0 +1,23 @@
+"""What a source of recorded data offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from tailo_pl.data.trajectories import Trajectories
+
+
+class Source(ABC):
+    """Recorded data in named parts (expert, random, medium, ...); a setting says which it needs."""
+
+    @abstractmethod
+    def part(self, name: str) -> Trajectories:
+        """The trajectories of one part. Raises `UserError` naming the parts there are."""
+
+    @abstractmethod
+    def identity(self, name: str) -> dict[str, object]:
+        """Everything that decides the content of a part, for fingerprints, without reading it."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """One line for people: what data this is."""

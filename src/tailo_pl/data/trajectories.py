@@ -1,0 +1,246 @@
+"""Trajectories: recorded arrays that never change, and an index that says which of their steps are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailo_pl.errors import UserError
+
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What was recorded, row by row, in the order it happened. Arrays may be memory maps; nobody writes to them.
+
+    Args:
+        observations: states, (steps, dim).
+        starts: first row of each recorded trajectory, ascending, beginning with 0.
+        actions: (steps, dim), or None for recordings of states only.
+        next_observations: the state after each step where the source has it. Without it the next row of the
+            same trajectory is the next state, and a trajectory's last row has none.
+        rewards: (steps,), for reports only.
+        terminals: (steps,), the step ended the episode by the task's own rule.
+        timeouts: (steps,), the step ended the episode by its time limit.
+    """
+
+    observations: NDArray[Any]
+    starts: Index
+    actions: NDArray[Any] | None = None
+    next_observations: NDArray[Any] | None = None
+    rewards: NDArray[Any] | None = None
+    terminals: NDArray[Any] | None = None
+    timeouts: NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.observations.ndim != 2 or 0 in self.observations.shape:
+            raise UserError(f"observations: shape {self.observations.shape} found, expected (steps, dim), both above 0")
+        steps = len(self.observations)
+        for name, array in self.arrays().items():
+            if len(array) != steps:
+                raise UserError(f"{name}: {len(array)} rows found, expected {steps} as in observations")
+        if self.actions is not None and self.actions.ndim != 2:
+            raise UserError(f"actions: shape {self.actions.shape} found, expected (steps, dim)")
+        if self.next_observations is not None and self.next_observations.shape != self.observations.shape:
+            raise UserError(
+                f"next_observations: shape {self.next_observations.shape} found, expected {self.observations.shape}"
+            )
+        for name in ("rewards", "terminals", "timeouts"):
+            column = getattr(self, name)
+            if column is not None and column.ndim != 1:
+                raise UserError(f"{name}: shape {column.shape} found, expected (steps,)")
+        starts = self.starts
+        if starts.ndim != 1 or not len(starts) or starts[0] != 0 or (np.diff(starts) <= 0).any() or starts[-1] >= steps:
+            raise UserError(f"starts: expected ascending rows from 0 to below {steps}, one per recorded trajectory")
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The per-step arrays that are there, by name."""
+        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "starts"}
+        return {name: array for name, array in named.items() if array is not None}
+
+    @cached_property
+    def is_last(self) -> NDArray[np.bool_]:
+        """True for the last recorded row of each trajectory."""
+        last = np.zeros(len(self.observations), dtype=bool)
+        last[self.starts[1:] - 1] = True
+        last[-1] = True
+        return last
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectories:
+    """A selection of recorded steps, grouped into trajectories. Immutable.
+
+    `take`, `drop` and `concat` change the index, never the arrays, so a step keeps its recorded next state when
+    its neighbour is dropped, and nothing is copied.
+
+    Args:
+        recording: the arrays underneath.
+        index: rows of the recording that are kept, in order.
+        offsets: trajectory i is `index[offsets[i]:offsets[i + 1]]`; none is empty.
+        origins: where each trajectory came from (expert, random, ...). For reports only: training never sees it.
+    """
+
+    recording: Recording
+    index: Index
+    offsets: Index
+    origins: NDArray[np.str_]
+
+    def __post_init__(self) -> None:
+        index, offsets, steps = self.index, self.offsets, len(self.recording.observations)
+        if index.ndim != 1 or not len(index):
+            raise UserError("trajectories: no step is left")
+        if offsets.ndim != 1 or len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != len(index):
+            raise UserError(f"offsets: expected to run from 0 to {len(index)}, the number of kept steps")
+        if (np.diff(offsets) <= 0).any():
+            raise UserError("offsets: an empty trajectory found, expected at least one step in each")
+        if index.min() < 0 or index.max() >= steps:
+            raise UserError(f"index: rows {index.min()} to {index.max()} found, expected 0 to {steps - 1}")
+        if len(self.origins) != len(self):
+            raise UserError(f"origins: {len(self.origins)} labels found, expected {len(self)}, one per trajectory")
+
+    @classmethod
+    def of(cls, recording: Recording, origins: Sequence[str] | str = "unknown") -> Trajectories:
+        """All steps of a recording; `origins` is one label for all, or one per trajectory."""
+        steps = len(recording.observations)
+        labels = [origins] * len(recording.starts) if isinstance(origins, str) else list(origins)
+        return cls(recording, np.arange(steps), np.append(recording.starts, steps), np.array(labels, dtype=np.str_))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def steps(self) -> int:
+        """Number of kept steps."""
+        return len(self.index)
+
+    @property
+    def lengths(self) -> Index:
+        """Kept steps per trajectory."""
+        return np.diff(self.offsets)
+
+    @property
+    def trajectory_of_step(self) -> Index:
+        """For each kept step, the number of its trajectory."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    @property
+    def observations(self) -> NDArray[Any]:
+        """The kept states, gathered (a copy unless everything is kept)."""
+        return self._gather(self.recording.observations)
+
+    @property
+    def actions(self) -> NDArray[Any]:
+        """The kept actions, gathered."""
+        if self.recording.actions is None:
+            raise UserError("actions: none recorded, expected state-action trajectories")
+        return self._gather(self.recording.actions)
+
+    @property
+    def first_states(self) -> NDArray[Any]:
+        """The first kept state of each trajectory."""
+        return self.recording.observations[self.index[self.offsets[:-1]]]
+
+    @property
+    def last_states(self) -> NDArray[Any]:
+        """The last kept state of each trajectory."""
+        return self.recording.observations[self.index[self.offsets[1:] - 1]]
+
+    @property
+    def keeps_first(self) -> NDArray[np.bool_]:
+        """For each trajectory, whether its first kept step is the first one recorded."""
+        return np.isin(self.index[self.offsets[:-1]], self.recording.starts)
+
+    @property
+    def returns(self) -> NDArray[np.float64]:
+        """Sum of the recorded rewards of the kept steps, per trajectory."""
+        if self.recording.rewards is None:
+            raise UserError("rewards: none recorded, no returns to report")
+        return np.add.reduceat(self._gather(self.recording.rewards).astype(np.float64), self.offsets[:-1])
+
+    def mean(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Mean over each trajectory of one value per kept step."""
+        if len(values) != self.steps:
+            raise ValueError(f"{len(values)} values for {self.steps} steps")
+        return np.add.reduceat(np.asarray(values, dtype=np.float64), self.offsets[:-1]) / self.lengths
+
+    def next_observations(self) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """The recorded next state of each kept step, and whether there is one.
+
+        Returns:
+            (states, known): where `known` is False the state is the step's own and must not be used.
+        """
+        if self.recording.next_observations is not None:
+            return self._gather(self.recording.next_observations), np.ones(self.steps, dtype=bool)
+        known = ~self.recording.is_last[self.index]
+        return self.recording.observations[self.index + known], known
+
+    def take(self, trajectories: NDArray[Any] | Sequence[int]) -> Trajectories:
+        """These trajectories, in the order given (numbers, or one boolean per trajectory)."""
+        chosen = np.asarray(trajectories)
+        if chosen.dtype == bool:
+            if len(chosen) != len(self):
+                raise ValueError(f"{len(chosen)} marks for {len(self)} trajectories")
+            chosen = np.flatnonzero(chosen)
+        chosen = chosen.astype(np.int64)
+        lengths = self.lengths[chosen]
+        offsets = np.append(0, np.cumsum(lengths))
+        # Position of every step: its trajectory's old start plus its place within the trajectory.
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        positions = np.repeat(self.offsets[chosen], lengths) + within
+        return replace(self, index=self.index[positions], offsets=offsets, origins=self.origins[chosen])
+
+    def drop(self, steps: NDArray[np.bool_]) -> Trajectories:
+        """Without the kept steps marked True. A trajectory left empty disappears."""
+        keep = ~np.asarray(steps, dtype=bool)
+        if len(keep) != self.steps:
+            raise ValueError(f"{len(keep)} marks for {self.steps} steps")
+        lengths = np.add.reduceat(keep, self.offsets[:-1], dtype=np.int64)
+        left = lengths > 0
+        return replace(
+            self,
+            index=self.index[keep],
+            offsets=np.append(0, np.cumsum(lengths[left])),
+            origins=self.origins[left],
+        )
+
+    @staticmethod
+    def concat(parts: Sequence[Trajectories]) -> Trajectories:
+        """All trajectories of several selections of one recording, in order."""
+        if any(part.recording is not parts[0].recording for part in parts):
+            raise ValueError("concat needs selections of one recording; `stack` puts recordings together")
+        shifts = np.cumsum([0] + [part.steps for part in parts])
+        return Trajectories(
+            parts[0].recording,
+            np.concatenate([part.index for part in parts]),
+            np.concatenate([[0], *[part.offsets[1:] + shift for part, shift in zip(parts, shifts, strict=False)]]),
+            np.concatenate([part.origins for part in parts]),
+        )
+
+    @staticmethod
+    def stack(parts: Sequence[Trajectories]) -> Trajectories:
+        """Several selections on one new recording, which holds only the fields that all of them have.
+
+        This is the one operation that copies arrays: a source uses it when a task needs several files.
+        """
+        recordings = [part.recording for part in parts]
+        shared = set.intersection(*[set(recording.arrays()) for recording in recordings])
+        widths = {recording.observations.shape[1] for recording in recordings}
+        if len(widths) > 1:
+            raise UserError(f"observations: {sorted(widths)} dimensions found, expected the same in every part")
+        rows = np.cumsum([0] + [len(recording.observations) for recording in recordings])
+        starts = [recording.starts + row for recording, row in zip(recordings, rows, strict=False)]
+        arrays = {name: np.concatenate([recording.arrays()[name] for recording in recordings]) for name in shared}
+        whole = Recording(starts=np.concatenate(starts), **arrays)
+        moved = [replace(part, recording=whole, index=part.index + row) for part, row in zip(parts, rows, strict=False)]
+        return Trajectories.concat(moved)
+
+    def _gather(self, array: NDArray[Any]) -> NDArray[Any]:
+        whole = self.steps == len(array) and np.array_equal(self.index, np.arange(self.steps))
+        return array if whole else array[self.index]

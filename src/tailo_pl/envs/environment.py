@@ -1,0 +1,51 @@
+"""What an environment is to the rest of the library: spaces, horizon, reference scores, and simulators of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailo_pl.envs.simulator import Simulator
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The returns that score 0 and 100, and where they come from."""
+
+    low: float
+    high: float
+    source: str
+
+    def normalise(self, returns: NDArray[np.float64]) -> NDArray[np.float64]:
+        """100*(R - low)/(high - low)."""
+        return 100 * (returns - self.low) / (self.high - self.low)
+
+
+class Environment(ABC):
+    """A task to act in. Cheap to construct; simulators are made when needed.
+
+    Attributes:
+        observation_dim: numbers in a state.
+        action_low: lower bound of each action.
+        action_high: upper bound of each action.
+        horizon: steps after which an episode ends.
+        reference: returns that score 0 and 100.
+        rows: how many episodes side by side suit it; more only cost memory and set-up.
+        ends_on_success: whether an episode that terminates has succeeded.
+    """
+
+    observation_dim: int
+    action_low: tuple[float, ...]
+    action_high: tuple[float, ...]
+    horizon: int
+    reference: Reference
+    rows: ClassVar[int] = 100
+    ends_on_success: ClassVar[bool] = False
+
+    @abstractmethod
+    def simulator(self, rows: int) -> Simulator:
+        """A simulator with this many episodes side by side."""

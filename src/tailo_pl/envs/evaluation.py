@@ -1,0 +1,75 @@
+"""Running a policy: whole episodes, side by side, one policy call per step for all of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailo_pl.envs.simulator import Simulator, Step
+
+Actor = Callable[[NDArray[np.float64]], NDArray[Any]]
+"""Raw observations (rows, dim) to actions (rows, dim)."""
+
+
+class Moment(NamedTuple):
+    """One step of all running episodes: which episodes, what they saw, did, and got."""
+
+    episodes: NDArray[np.int64]
+    observations: NDArray[np.float64]
+    actions: NDArray[Any]
+    step: Step
+
+
+class Episodes(NamedTuple):
+    """One entry per episode."""
+
+    returns: NDArray[np.float64]
+    lengths: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
+
+
+def episode_seeds(seed: int, purpose: str, count: int) -> NDArray[np.int64]:
+    """Seeds of `count` episodes, different for each purpose and unrelated to those of training."""
+    digest = hashlib.sha256(f"{purpose}/{seed}".encode()).digest()
+    entropy = int.from_bytes(digest[:16], "little")
+    return np.random.SeedSequence(entropy).generate_state(count, np.uint32).astype(np.int64)
+
+
+def play(simulator: Simulator, actor: Actor, seeds: Iterable[int]) -> Iterator[Moment]:
+    """Play one episode per seed, as many at once as the simulator has rows; a row that ends takes the next seed."""
+    waiting = iter(enumerate(seeds))
+    rows = np.empty(0, dtype=np.int64)
+    episodes = np.empty(0, dtype=np.int64)
+    observations = np.empty((0, simulator.observation_dim))
+    free = np.arange(simulator.rows)
+    while True:
+        started = [(row, *taken) for row, taken in zip(free, waiting, strict=False)]
+        if started:
+            new_rows, new_episodes, new_seeds = (
+                np.array(column, dtype=np.int64) for column in zip(*started, strict=True)
+            )
+            rows, episodes = np.append(rows, new_rows), np.append(episodes, new_episodes)
+            observations = np.concatenate([observations, simulator.reset(new_rows, new_seeds)])
+        if not len(rows):
+            return
+        actions = actor(observations)
+        step = simulator.step(rows, actions)
+        yield Moment(episodes, observations, actions, step)
+        ended = step.terminated | step.truncated
+        free = rows[ended]
+        rows, episodes, observations = rows[~ended], episodes[~ended], step.observations[~ended]
+
+
+def run_episodes(simulator: Simulator, actor: Actor, seeds: NDArray[np.int64]) -> Episodes:
+    """Return, length and way of ending of one episode per seed."""
+    count = len(seeds)
+    result = Episodes(np.zeros(count), np.zeros(count, dtype=np.int64), np.zeros(count, dtype=bool))
+    for moment in play(simulator, actor, seeds.tolist()):
+        result.returns[moment.episodes] += moment.step.rewards
+        result.lengths[moment.episodes] += 1
+        result.terminated[moment.episodes] = moment.step.terminated
+    return result

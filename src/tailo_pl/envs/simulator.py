@@ -1,0 +1,44 @@
+"""What a simulator offers: many episodes side by side, each a pure function of its seed and its actions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Step(NamedTuple):
+    """What one control step gave, one entry per row that was stepped."""
+
+    observations: NDArray[np.float64]
+    rewards: NDArray[np.float64]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+
+
+class Simulator(Protocol):
+    """A fixed number of episodes ("rows"), stepped in any subset.
+
+    Rows are independent: which others are stepped along with a row cannot change what it returns. So data
+    making restarts finished rows one by one, and an evaluation simply stops stepping them.
+    """
+
+    observation_dim: int
+    action_dim: int
+    action_low: NDArray[np.float64]
+    action_high: NDArray[np.float64]
+    horizon: int
+    rows: int
+
+    def reset(self, rows: NDArray[np.int64], seeds: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Start a new episode in each of `rows`, its initial state drawn from its own seed; return observations."""
+        ...
+
+    def step(self, rows: NDArray[np.int64], actions: NDArray[np.floating]) -> Step:
+        """Advance each of `rows` by one control step. Truncated means the task's horizon was reached."""
+        ...
+
+    def close(self) -> None:
+        """Free threads and models."""
+        ...

@@ -1,0 +1,35 @@
+"""The one error a user can cause, and the range check that raises it."""
+
+from __future__ import annotations
+
+import math
+
+
+class UserError(Exception):
+    """A mistake in what the user gave us: shown as one line, exit code 2, without a traceback.
+
+    The message names the thing (file, field, option), what was found, and what was expected.
+    """
+
+
+def require_range(
+    name: str,
+    value: float,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    closed: str = "()",
+) -> None:
+    """Raise `UserError` unless `value` lies between `low` and `high`.
+
+    Args:
+        name: what the user calls the value, e.g. `gamma`.
+        value: what was given.
+        low: lower end.
+        high: upper end.
+        closed: interval notation for the two ends, e.g. `[)` for low <= value < high.
+    """
+    above = value >= low if closed[0] == "[" else value > low
+    below = value <= high if closed[1] == "]" else value < high
+    if not (above and below):  # also catches NaN, which compares false
+        raise UserError(f"{name}: {value} given, expected a number in {closed[0]}{low:g}, {high:g}{closed[1]}")

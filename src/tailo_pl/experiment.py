@@ -1,0 +1,243 @@
+"""An experiment: the composed configuration, checked against types before anything is made or written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from jsonargparse import ArgumentError, ArgumentParser, Namespace
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+
+from tailo_pl.data.settings import Setting
+from tailo_pl.data.sources.source import Source
+from tailo_pl.envs.environment import Environment
+from tailo_pl.errors import UserError, require_range
+from tailo_pl.weights import ScoreKind
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Negatives:
+    """Which trajectories are safe negatives.
+
+    Args:
+        scores: name of the stage whose scores decide.
+        beta_1: quantile of the trajectories' mean scores below which they are safe, in (0, 1).
+    """
+
+    scores: str
+    beta_1: float
+
+    def __post_init__(self) -> None:
+        require_range("beta_1", self.beta_1, 0, 1)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How scores become weights.
+
+    Args:
+        scores: name of the stage whose scores count.
+        alpha: strength of the exponential.
+        gamma: discount along the trajectory, in [0, 1).
+        kind: `logit` or `probability`.
+    """
+
+    scores: str
+    alpha: float
+    gamma: float
+    kind: ScoreKind = "logit"
+
+    def __post_init__(self) -> None:
+        require_range("alpha", self.alpha)
+        require_range("gamma", self.gamma, 0, 1, closed="[)")
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """When to play episodes.
+
+    Args:
+        every_n_steps: steps between evaluations; 0: only at the end.
+        episodes: episodes per evaluation.
+    """
+
+    every_n_steps: int
+    episodes: int
+
+    def __post_init__(self) -> None:
+        require_range("rollout.every_n_steps", self.every_n_steps, 0, closed="[)")
+        require_range("rollout.episodes", self.episodes, 1, closed="[)")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One training in the list that makes a method.
+
+    Args:
+        model: class_path and init_args of the module; dimensions and bounds are filled in from the data.
+        data: arguments of the data module that are the stage's own (kind of batches, size, sampling).
+        max_steps: gradient steps.
+        seed: of the network's initial weights and the batches.
+        negatives: safe negatives from an earlier stage's scores; None: all of TA.
+        weights: weights from an earlier stage's scores; None: 1 for every step.
+        rollout: when to play episodes; None: never.
+    """
+
+    model: dict[str, Any]
+    data: dict[str, Any]
+    max_steps: int
+    seed: int
+    negatives: Negatives | None = None
+    weights: Weights | None = None
+    rollout: Rollout | None = None
+
+    def __post_init__(self) -> None:
+        require_range("max_steps", self.max_steps, 1, closed="[)")
+        require_range("seed", self.seed, 0, 2**32, closed="[)")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything a run needs to know. `*_config` hold what was asked for, the others what was built from it."""
+
+    config: dict[str, Any]
+    environment: Environment
+    source: Source
+    setting: Setting
+    stages: dict[str, Stage]
+    names: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def std_floor(self) -> float:
+        return float(self.config["env"]["std_floor"])
+
+    def class_config(self, group: str) -> dict[str, Any]:
+        """`group` as class_path and init_args, as jsonargparse writes it."""
+        return as_class(self.config[group], _OWN_KEYS[group])
+
+
+# Keys of a group that belong to the experiment rather than to the class the group builds.
+_OWN_KEYS = {
+    "env": ("name", "gamma", "std_floor"),
+    "source": ("name",),
+    "setting": ("name", "beta_2"),
+    "logger": (),
+}
+_TOP_KEYS = {
+    "method", "preset", "env", "source", "setting", "trainer", "logger",
+    "seed", "discriminator_seed", "name", "runs", "schema",
+}  # fmt: skip
+
+
+def as_class(group: Mapping[str, Any], own: tuple[str, ...]) -> dict[str, Any]:
+    """A flat group as class_path and init_args."""
+    arguments = {key: value for key, value in group.items() if key != "class_path" and key not in own}
+    return {"class_path": group["class_path"], "init_args": arguments}
+
+
+def read_experiment(config: dict[str, Any]) -> Experiment:
+    """Check a composed configuration and build what it names. Reads and writes nothing."""
+    unknown = sorted(set(config) - _TOP_KEYS)
+    if unknown:
+        raise UserError(f"config: unknown key {unknown[0]!r}, expected one of {', '.join(sorted(_TOP_KEYS))}")
+    if config.get("schema", SCHEMA) != SCHEMA:
+        raise UserError(f"config: schema {config['schema']} found, this version reads {SCHEMA}")
+    stages = {
+        name: _typed(Stage, stage, f"method.stages.{name}")
+        for name, stage in config["method"]["stages"].items()
+        if stage is not None
+    }
+    if not stages:
+        raise UserError("method.stages: all are null, expected at least one stage")
+    _check_order(stages)
+    _check_stage_data(stages)
+    return Experiment(
+        config=config,
+        environment=_built(Environment, config, "env"),
+        source=_built(Source, config, "source"),
+        setting=_built(Setting, config, "setting"),
+        stages=stages,
+        names={group: config[group]["name"] for group in ("env", "source", "setting", "method", "preset")},
+    )
+
+
+def _check_order(stages: dict[str, Stage]) -> None:
+    before: list[str] = []
+    for name, stage in stages.items():
+        for use, wanted in (("negatives", stage.negatives), ("weights", stage.weights)):
+            if wanted is not None and wanted.scores not in before:
+                there = ", ".join(before) or "none"
+                raise UserError(
+                    f"method.stages.{name}.{use}.scores: {wanted.scores!r} given, expected an earlier stage ({there})"
+                )
+        before.append(name)
+
+
+def _check_stage_data(stages: dict[str, Stage]) -> None:
+    allowed = {"batches", "batch_size", "sampling"}
+    for name, stage in stages.items():
+        for key in stage.data:
+            if key not in allowed:
+                raise UserError(
+                    f"method.stages.{name}.data: unknown key {key!r}, expected one of {', '.join(sorted(allowed))}"
+                )
+
+
+def _built(base: type[Any], config: Mapping[str, Any], group: str) -> Any:
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_subclass_arguments(base, group)
+    return parse(parser, {group: as_class(config[group], _OWN_KEYS[group])})[group]
+
+
+def _typed(kind: type[Any], values: Any, name: str) -> Any:
+    if not isinstance(values, Mapping):
+        raise UserError(f"{name}: {values!r} given, expected keys and values")
+    known = {f.name for f in fields(kind)}
+    for key in values:
+        if key not in known:
+            raise UserError(f"{name}: unknown key {key!r}, expected one of {', '.join(sorted(known))}")
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_class_arguments(kind, "stage")
+    return parse(parser, {"stage": dict(values)}, rename={"stage": name})["stage"]
+
+
+def parse(parser: ArgumentParser, values: dict[str, Any], rename: Mapping[str, str] | None = None) -> Namespace:
+    """Parse and instantiate, with jsonargparse's complaints as one line."""
+    try:
+        built: Namespace = parser.instantiate(parser.parse_object(values))
+        return built
+    except (ArgumentError, ValueError, TypeError, MisconfigurationException) as error:
+        raise as_user_error(error, rename) from error
+
+
+def as_user_error(error: BaseException, rename: Mapping[str, str] | None = None) -> UserError:
+    """A complaint of jsonargparse or of a class it built, as one line in the user's names."""
+    cause: BaseException | None = error
+    while cause is not None:  # our own message, if one started it, is the best there is
+        if isinstance(cause, UserError):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    message = str(error)
+    # A union's complaint lists one line per alternative; the first is the one that was meant.
+    if found := re.search(r"Errors:\s+- (.*?)(?=\n\s*- |\nGiven value)", message, re.DOTALL):
+        key = re.match(r'Parser key "([^"]+)"', message)
+        message = (f"{key.group(1)}: " if key else "") + found.group(1)
+    elif found := re.match(r'Parser key "([^"]+)":\s*(.*)', message, re.DOTALL):
+        message = f"{found.group(1)}: {found.group(2)}"
+    message = " ".join(message.split())
+    message = re.sub(r""": Problem with given class_path '[^']+': Parser key "([^"]+)":""", r".\1:", message)
+    message = re.sub(r"Problem with given class_path '([^']+)': Option", r"\1: option", message)
+    message = re.sub(r"Expected an? (?:<class '(\w+)'>|typing\.Literal(\[[^\]]*\]))\.?", _expected, message)
+    for inner, outer in (rename or {}).items():
+        message = re.sub(rf"^{re.escape(inner)}\b", outer, message)
+    return UserError(message)
+
+
+def _expected(found: re.Match[str]) -> str:
+    """Python's name of a type as people say it."""
+    kind, literals = found.groups()
+    return f"expected {kind}." if kind else f"expected one of {literals[1:-1]}."

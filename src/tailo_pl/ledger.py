@@ -1,0 +1,137 @@
+"""The ledger: one measured cell per file, and the tables that are made from them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from hydra import compose, initialize_config_module
+from omegaconf import OmegaConf
+
+from tailo_pl import run
+from tailo_pl.errors import UserError
+from tailo_pl.experiment import read_experiment
+from tailo_pl.pipeline import write_json, write_text
+
+EPISODES = 100
+TABLES = ("README.md", "docs/results.md")
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One experiment to measure: its overrides, and the name that follows from them."""
+
+    overrides: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """File name of the cell: its overrides, made safe."""
+        return "_".join(re.sub(r"[^\w.-]+", "-", override.replace("=", "-")) for override in self.overrides)
+
+    @property
+    def command(self) -> str:
+        """What reproduces the cell's run."""
+        return "tailo train " + " ".join(shlex.quote(override) for override in self.overrides)
+
+
+def read_cells(path: Path) -> list[Cell]:
+    """The cells of a list: each entry maps overrides to a value or a list of values, and means all combinations."""
+    try:
+        entries = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}), expected a list of cells") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from error
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise UserError(f"{path}: expected a list of entries, each with overrides as keys")
+    return list(dict.fromkeys(cell for entry in entries for cell in _expand(entry)))
+
+
+def _expand(entry: dict[str, Any]) -> Iterator[Cell]:
+    values = [value if isinstance(value, list) else [value] for value in entry.values()]
+    for combination in itertools.product(*values):
+        yield Cell(tuple(f"{key}={value}" for key, value in zip(entry, combination, strict=True)))
+
+
+def run_missing(cells: Path, only: str = "") -> None:
+    """Run and measure every cell that the ledger lacks; each is written as soon as it is measured."""
+    wanted = [cell for cell in read_cells(cells) if only in cell.name]
+    for cell in wanted:
+        path = cells.parent / f"{cell.name}.json"
+        if path.exists():
+            continue
+        log.info("measuring %s", cell.name)
+        write_json(path, measure(cell))
+
+
+def measure(cell: Cell) -> dict[str, Any]:
+    """Train a cell (or take up a finished run of it) and play its policy for fresh episodes."""
+    with initialize_config_module("tailo_pl.configs", version_base="1.3"):
+        composed: Any = OmegaConf.to_container(
+            compose("train", overrides=[*cell.overrides, f"name={cell.name}"]), resolve=True
+        )
+    run_dir = run.run_folder(read_experiment(composed))
+    if not run_dir.exists():
+        run.prepare(composed)
+    summary = run.read_summary(run_dir) if (run_dir / "summary.json").exists() else run.execute(run_dir)
+    played, numbers = run.evaluate(run_dir, EPISODES)
+    keys = ("env", "setting", "method", "preset", "source", "seed", "data", "versions")
+    return {
+        "schema": 1,
+        "cell": cell.name,
+        "command": cell.command,
+        **numbers,
+        "returns": [round(float(value), 3) for value in played.returns],
+        **{key: summary[key] for key in keys},
+        "score_in_training": summary["score"],
+        "seconds": round(sum(stage["seconds"] for stage in summary["stages"]), 1),
+        "cpu_seconds": round(sum(stage["cpu_seconds"] for stage in summary["stages"]), 1),
+        "overrides": list(cell.overrides),
+    }
+
+
+def write_tables(folder: Path, root: Path = Path()) -> None:
+    """Rewrite the part of each document that stands between the `results` markers."""
+    table = markdown_table([json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))])
+    for name in TABLES:
+        path = root / name
+        if not path.exists():
+            continue
+        text = path.read_text()
+        pattern = re.compile(r"(<!-- results:begin -->\n).*?(<!-- results:end -->)", re.DOTALL)
+        if not pattern.search(text):
+            continue
+        write_text(path, pattern.sub(lambda found: f"{found.group(1)}{table}{found.group(2)}", text))
+
+
+def markdown_table(cells: list[dict[str, Any]]) -> str:
+    """Mean ± standard deviation over seeds, one row for each group of cells that differ in their seed alone."""
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+    for cell in cells:
+        groups[tuple(o for o in cell["overrides"] if not o.startswith("seed="))].append(cell)
+    lines = [
+        "| env | setting | method | preset | score | seeds | CPU s per run | command |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for overrides, group in sorted(groups.items()):
+        scores = [cell["score"] for cell in group]
+        seeds = ",".join(str(cell["seed"]) for cell in sorted(group, key=lambda cell: cell["seed"]))
+        first = group[0]
+        command = f"tailo train -m {' '.join(overrides)} seed={seeds}"
+        lines.append(
+            f"| {first['env']} | {first['setting']} | {first['method']} | {first['preset']} "
+            f"| {np.mean(scores):.1f} ± {np.std(scores):.1f} | {len(scores)} "
+            f"| {np.mean([cell['cpu_seconds'] for cell in group]):.0f} | `{command}` |"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,111 @@
+"""PUDiscriminator: tells the expert's states from the rest, learning from positives and unlabelled data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from tailo_pl.data.batches import PairBatch
+from tailo_pl.data.settings import Task
+from tailo_pl.data.trajectories import Trajectories
+from tailo_pl.errors import require_range
+from tailo_pl.models.networks import mlp
+from tailo_pl.models.reduction import batch_means
+from tailo_pl.models.stage import StageModule
+from tailo_pl.objectives import (
+    LogitTerms,
+    Objective,
+    discriminator_loss,
+    interpolate,
+    lipschitz_terms,
+    logit_terms,
+)
+
+
+class PUDiscriminator(StageModule):
+    """c(s) = sigmoid(D(s)): is this a state the expert visits? The score R(s) = log c/(1-c) is the logit D(s) itself.
+
+    Args:
+        observation_dim: numbers in a state.
+        objective: `debiased` (PU loss with its max), `debiased_unbounded` (without: ablation), `cross_entropy`
+            (everything that is not TS is negative), `mixed` (beta_2*debiased + (1-beta_2)*cross_entropy).
+        eta_p: assumed share of expert states among the unlabelled, in (0, 1).
+        beta_2: weight of the debiased loss in `mixed`, in [0, 1]: 0 when TS and TA share a body, 1 when they differ.
+        lipschitz: weight lambda of the penalty (||grad D|| - 1)^2 between the two sides; 0 switches it off.
+        learning_rate: Adam's step size.
+        hidden: widths of the hidden (tanh) layers.
+    """
+
+    def __init__(
+        self,
+        observation_dim: int,
+        objective: Objective = "debiased",
+        eta_p: float = 0.2,
+        beta_2: float = 0.0,
+        lipschitz: float = 10.0,
+        learning_rate: float = 3e-4,
+        hidden: Sequence[int] = (256, 256),
+    ) -> None:
+        super().__init__(observation_dim, learning_rate)
+        require_range("eta_p", eta_p, 0, 1)
+        require_range("beta_2", beta_2, 0, 1, closed="[]")
+        require_range("lipschitz", lipschitz, 0, closed="[)")
+        self.save_hyperparameters(logger=False)
+        self.objective = objective
+        self.eta_p = eta_p
+        self.beta_2 = beta_2
+        self.lipschitz = lipschitz
+        self.network = mlp(observation_dim, hidden, 1, nn.Tanh)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Logits D(s) of raw states."""
+        logits: Tensor = self.network(self.standardise(states))
+        return logits.squeeze(-1)
+
+    def training_step(self, batch: PairBatch, batch_idx: int) -> Tensor:
+        ts, u = self.standardise(batch.ts), self.standardise(batch.u)
+        logits_ts, logits_u = self.network(torch.cat([ts, u])).squeeze(-1).float().split([len(ts), len(u)])
+        rows = list(logit_terms(logits_ts, logits_u))
+        if self.lipschitz > 0:
+            rows.append(lipschitz_terms(self._input_gradients(interpolate(ts, u, batch.mix))))
+        # The max of the debiased loss is not linear in these means, so they are taken over the global batch first.
+        means = batch_means(rows, [batch.size] * len(rows))
+        terms = LogitTerms(*means[:3])
+        loss = discriminator_loss(terms, self.objective, eta_p=self.eta_p, beta_2=self.beta_2)
+        numbers = {"loss": loss, "logit_ts": logits_ts.mean(), "logit_u": logits_u.mean()}
+        if self.lipschitz > 0:
+            numbers["penalty"] = means[3]
+            loss = loss + self.lipschitz * means[3]
+        self.log_now_and_then(numbers)
+        return loss
+
+    def _input_gradients(self, points: Tensor) -> Tensor:
+        """grad_x D(x), in float32: the penalty's curvature is below what half precision resolves."""
+        with torch.autocast(points.device.type, enabled=False):
+            points = points.detach().float().requires_grad_()
+            logits = self.network(points)
+            (gradients,) = torch.autograd.grad(logits.sum(), points, create_graph=True)
+        return gradients
+
+    def hand_on(self, task: Task) -> Mapping[str, NDArray[Any]]:
+        """R(s) of every step of TA."""
+        return {"scores": self.scores(task.ta)}
+
+    def scores(self, trajectories: Trajectories, chunk: int = 1 << 16) -> NDArray[np.float32]:
+        """R(s) = D(s) of every kept step, a chunk of rows at a time."""
+        states, index = trajectories.recording.observations, trajectories.index
+        with torch.inference_mode():
+            logits = [
+                self(torch.from_numpy(states[index[start : start + chunk]]).float().to(self.device)).float().cpu()
+                for start in range(0, len(index), chunk)
+            ]
+        return torch.cat(logits).numpy()
+
+    def configure_optimizers(self) -> Optimizer:
+        return torch.optim.Adam(self.network.parameters(), lr=self.learning_rate, fused=True)

@@ -1,0 +1,83 @@
+"""WeightedBCPolicy: behaviour cloning in which each recorded step counts by its weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from tailo_pl.data.batches import WeightedBatch
+from tailo_pl.errors import UserError, require_range
+from tailo_pl.models.networks import mlp
+from tailo_pl.models.reduction import batch_means
+from tailo_pl.models.stage import StageModule
+from tailo_pl.objectives import Likelihood, censored_log_likelihood, squashed_log_likelihood
+
+
+class WeightedBCPolicy(StageModule):
+    """pi(a|s): a Gaussian squashed by tanh to the action bounds, trained on -mean W(s,a) log pi(a|s).
+
+    Args:
+        observation_dim: numbers in a state.
+        action_low: lower bound of each action.
+        action_high: upper bound of each action.
+        likelihood: `squashed` (the paper's density) or `censored` (an action at its bound stands for everything
+            beyond it).
+        learning_rate: Adam's step size.
+        weight_decay: Adam's L2 term, for the loss weighted by W; drawing in proportion to W rescales it.
+        hidden: widths of the hidden (ReLU) layers.
+    """
+
+    action_low: Tensor
+    action_high: Tensor
+
+    def __init__(
+        self,
+        observation_dim: int,
+        action_low: Sequence[float],
+        action_high: Sequence[float],
+        likelihood: Likelihood = "squashed",
+        learning_rate: float = 1e-4,
+        weight_decay: float = 1e-5,
+        hidden: Sequence[int] = (256, 256),
+    ) -> None:
+        super().__init__(observation_dim, learning_rate)
+        require_range("weight_decay", weight_decay, 0, closed="[)")
+        if len(action_low) != len(action_high) or any(
+            low >= high for low, high in zip(action_low, action_high, strict=True)
+        ):
+            raise UserError(f"action bounds: {action_low} and {action_high} given, expected low < high per dimension")
+        self.save_hyperparameters(logger=False)
+        self.weight_decay = weight_decay
+        self.log_likelihood = squashed_log_likelihood if likelihood == "squashed" else censored_log_likelihood
+        self.network = mlp(observation_dim, hidden, 2 * len(action_low), nn.ReLU)
+        self.register_buffer("action_low", torch.tensor(action_low, dtype=torch.float32))
+        self.register_buffer("action_high", torch.tensor(action_high, dtype=torch.float32))
+
+    def distribution(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log-variance, before tanh, at raw states."""
+        mean, head = self.network(self.standardise(states)).float().chunk(2, dim=-1)
+        return mean, 7 * torch.tanh(head) - 3
+
+    def forward(self, states: Tensor) -> Tensor:
+        """The deterministic action: tanh of the mean, within the bounds."""
+        mean, _ = self.distribution(states)
+        return self.action_low + 0.5 * (torch.tanh(mean) + 1) * (self.action_high - self.action_low)
+
+    def normalise(self, actions: Tensor) -> Tensor:
+        """Actions within the bounds, mapped to [-1, 1]."""
+        return 2 * (actions - self.action_low) / (self.action_high - self.action_low) - 1
+
+    def training_step(self, batch: WeightedBatch, batch_idx: int) -> Tensor:
+        mean, log_variance = self.distribution(batch.observations)
+        likelihoods = self.log_likelihood(mean, log_variance, self.normalise(batch.actions))
+        (loss,) = batch_means([-batch.weights * likelihoods], [batch.size])
+        self.log_now_and_then({"loss": loss})
+        return loss
+
+    def configure_optimizers(self) -> Optimizer:
+        # Drawn in proportion to W, the loss is larger by 1/mean(W): the L2 term grows along to keep the balance.
+        decay = self.weight_decay / self.data.loss_scale
+        return torch.optim.Adam(self.network.parameters(), lr=self.learning_rate, weight_decay=decay, fused=True)

@@ -1,0 +1,25 @@
+"""Means over the whole batch, wherever its rows are."""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+import torch.distributed.nn.functional as dist_nn
+from torch import Tensor
+
+
+def batch_means(rows: list[Tensor], counts: list[int]) -> list[Tensor]:
+    """Mean of each tensor over the global batch, differentiable, identical on all ranks.
+
+    Under DDP each rank holds a share of the rows, and shares may differ by one. Summing over ranks and dividing by
+    the true count makes the loss on every rank the loss of the global batch, whatever non-linearity follows; DDP's
+    averaging of the gradients then gives the gradient one process would have.
+
+    Args:
+        rows: one value per local row, for each quantity.
+        counts: rows of the global batch, for each quantity.
+    """
+    sums = torch.stack([values.float().sum() for values in rows])
+    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+        sums = dist_nn.all_reduce(sums)  # type: ignore[no-untyped-call]
+    return [total / count for total, count in zip(sums.unbind(), counts, strict=True)]

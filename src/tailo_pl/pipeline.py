@@ -1,0 +1,205 @@
+"""The stages of a method in order: each trained once, keyed by everything that decides its outcome, and reused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from tailo_pl.building import Built, build_stage, stage_config
+from tailo_pl.callbacks.checkpoint import StageCheckpoint
+from tailo_pl.callbacks.rollout import RolloutScore
+from tailo_pl.data.cache import fingerprint
+from tailo_pl.data.settings import Task, load_task, task_fingerprint
+from tailo_pl.errors import UserError
+from tailo_pl.experiment import SCHEMA, Experiment
+from tailo_pl.weights import safe_negatives, trajectory_weights
+
+INDEX = ".stages"  # under the runs' root: key of a finished stage -> its folder
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """What is known of a finished stage; written to `stage.json` as the last act of it."""
+
+    schema: int
+    stage: str
+    key: str
+    steps: int
+    loss: float | None
+    seconds: float
+    cpu_seconds: float
+    checkpoint: str
+    evaluations: list[dict[str, Any]]
+    reused_from: str | None = None
+
+
+def run_stages(experiment: Experiment, run_dir: Path, on_stage: Callable[[StageResult], None]) -> list[StageResult]:
+    """Train what has not been trained, reuse what has, in order.
+
+    Args:
+        experiment: what to run.
+        run_dir: the run's folder; each stage gets one below it.
+        on_stage: told of each finished stage.
+    """
+    task = load_task(experiment.source, experiment.setting)
+    root = Path(experiment.config["runs"])
+    results: list[StageResult] = []
+    keys: dict[str, str] = {}
+    for name in experiment.stages:
+        folder = run_dir / name
+        key = keys[name] = stage_key(experiment, name, keys)
+        result = _finished(folder, key) or _reuse(root, folder, key)
+        if result is None:
+            result = _train(experiment, name, key, task, folder)
+            _index(root, folder, key)
+        on_stage(result)
+        results.append(result)
+    return results
+
+
+def stage_key(experiment: Experiment, name: str, keys: Mapping[str, str]) -> str:
+    """The fingerprint of all that decides a stage's outcome.
+
+    Args:
+        experiment: the run's experiment.
+        name: which stage.
+        keys: of the stages before it.
+    """
+    stage = experiment.stages[name]
+    trainer = experiment.config["trainer"]
+    inputs = [
+        None if wanted is None else {**asdict(wanted), "scores": keys[wanted.scores]}
+        for wanted in (stage.negatives, stage.weights)
+    ]
+    return fingerprint(
+        {
+            "schema": SCHEMA,
+            "task": task_fingerprint(experiment.source, experiment.setting),
+            "stage": name,  # part of it because batches are drawn by the stage's name
+            "seed": stage.seed,
+            "model": stage.model,
+            "data": stage.data,
+            "max_steps": stage.max_steps,
+            "std_floor": experiment.std_floor,
+            "inputs": inputs,
+            # Devices, threads and logs do not decide the outcome; everything else of the trainer may.
+            "trainer": {k: v for k, v in trainer.items() if k not in ("accelerator", "devices", "strategy")},
+            "rollout": None if stage.rollout is None else [asdict(stage.rollout), experiment.class_config("env")],
+        }
+    )
+
+
+def _finished(folder: Path, key: str) -> StageResult | None:
+    try:
+        result = StageResult(**json.loads((folder / "stage.json").read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+    whole = result.key == key and (folder / result.checkpoint).is_file()
+    return result if whole else None
+
+
+def _reuse(root: Path, folder: Path, key: str) -> StageResult | None:
+    """Copy a finished stage of another run: small files, and each run stays whole when others are deleted."""
+    try:
+        other = root / (root / INDEX / key).read_text().strip()
+    except OSError:
+        return None
+    result = _finished(other, key)
+    if result is None:
+        return None
+    scratch = folder.with_name(f".{folder.name}")
+    shutil.rmtree(scratch, ignore_errors=True)
+    shutil.copytree(other, scratch)
+    reused = StageResult(**{**asdict(result), "reused_from": str(other.relative_to(root))})
+    write_json(scratch / "stage.json", asdict(reused))
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(scratch, folder)
+    return reused
+
+
+def _index(root: Path, folder: Path, key: str) -> None:
+    (root / INDEX).mkdir(parents=True, exist_ok=True)
+    write_text(root / INDEX / key, os.path.relpath(folder, root))
+
+
+def _train(experiment: Experiment, name: str, key: str, task: Task, folder: Path) -> StageResult:
+    shutil.rmtree(folder, ignore_errors=True)  # what an interrupted attempt left
+    folder.mkdir(parents=True)
+    wall, cpu = time.perf_counter(), time.process_time()
+    inputs = _write_inputs(experiment, name, task, folder)
+    config = stage_config(experiment, name, task.ta.recording.observations.shape[1], inputs=inputs)
+    (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    built = build_stage(config, folder, task)
+    built.trainer.fit(built.model, datamodule=built.data)
+    if built.trainer.interrupted:
+        raise KeyboardInterrupt
+    for output, array in built.model.hand_on(task).items():
+        np.save(folder / f"{output}.npy", array)
+    result = StageResult(
+        schema=SCHEMA,
+        stage=name,
+        key=key,
+        steps=built.trainer.global_step,
+        loss=_last_loss(built),
+        seconds=time.perf_counter() - wall,
+        cpu_seconds=time.process_time() - cpu,
+        checkpoint=str(StageCheckpoint.path(built.trainer).relative_to(folder)),
+        evaluations=[
+            asdict(evaluation)
+            for callback in built.trainer.callbacks  # type: ignore[attr-defined]
+            if isinstance(callback, RolloutScore)
+            for evaluation in callback.history
+        ],
+    )
+    write_json(folder / "stage.json", asdict(result))
+    return result
+
+
+def _write_inputs(experiment: Experiment, name: str, task: Task, folder: Path) -> dict[str, str]:
+    """Derive what the stage needs from earlier stages' scores; file names relative to the stage's folder."""
+    stage, inputs = experiment.stages[name], {}
+    if stage.negatives is not None:
+        means = task.ta.mean(_scores(folder, stage.negatives.scores))
+        np.save(folder / "negatives.npy", safe_negatives(means, stage.negatives.beta_1))
+        inputs["negatives"] = "negatives.npy"
+    if stage.weights is not None:
+        wanted = stage.weights
+        scores = _scores(folder, wanted.scores)
+        weights = trajectory_weights(scores, task.ta.offsets, alpha=wanted.alpha, gamma=wanted.gamma, kind=wanted.kind)
+        np.save(folder / "weights.npy", weights)
+        inputs["weights"] = "weights.npy"
+    return inputs
+
+
+def _scores(folder: Path, stage: str) -> NDArray[Any]:
+    path = folder.parent / stage / "scores.npy"
+    if not path.exists():
+        raise UserError(f"stage {stage}: hands on no scores, expected a discriminator")
+    return np.asarray(np.load(path, allow_pickle=False))
+
+
+def _last_loss(built: Built) -> float | None:
+    loss = built.trainer.callback_metrics.get("loss")
+    return None if loss is None else float(loss)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON file that is whole or not there."""
+    write_text(path, json.dumps(value, indent=1) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file that is whole or not there."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch.write_text(text)
+    os.replace(scratch, path)

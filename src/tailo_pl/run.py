@@ -1,0 +1,202 @@
+"""A run: its folder, its stages, and the summary that says what came out."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from tailo_pl.building import check_stages
+from tailo_pl.data.settings import Task, load_task, task_fingerprint
+from tailo_pl.data.trajectories import Trajectories
+from tailo_pl.envs.evaluation import Episodes, episode_seeds, run_episodes
+from tailo_pl.errors import UserError, require_range
+from tailo_pl.experiment import SCHEMA, Experiment, read_experiment
+from tailo_pl.models import WeightedBCPolicy
+from tailo_pl.models.acting import actor
+from tailo_pl.pipeline import StageResult, run_stages, write_json
+
+PACKAGES = ("tailo_pl", "torch", "lightning", "gymnasium", "gymnasium-robotics", "mujoco", "numpy")
+OnStage = Callable[[StageResult], None]
+
+
+def prepare(config: dict[str, Any]) -> Path:
+    """Check a composed experiment, make its data, then its folder with `config.yaml`.
+
+    Everything that can be wrong is found before the folder exists.
+    """
+    experiment = read_experiment(config)
+    folder = run_folder(experiment)
+    if folder.exists():
+        raise UserError(f"{folder}: this run exists; choose another name=..., or delete it")
+    check_stages(experiment)
+    load_task(experiment.source, experiment.setting)
+    try:
+        folder.mkdir(parents=True)
+        text = yaml.safe_dump({"schema": SCHEMA, **config}, sort_keys=False, allow_unicode=True)
+        (folder / "config.yaml").write_text(text)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot write the run ({error.strerror})") from error
+    return folder
+
+
+def run_folder(experiment: Experiment) -> Path:
+    config, names = experiment.config, experiment.names
+    name = config["name"] or f"{datetime.now():%Y%m%d-%H%M%S}-seed{config['seed']}"
+    if Path(str(name)).name != str(name) or str(name) in (".", ".."):
+        raise UserError(f"name: {name!r} given, expected a plain folder name")
+    return Path(config["runs"]) / names["env"] / names["setting"] / names["method"] / str(name)
+
+
+def execute(run_dir: Path, on_stage: OnStage = lambda result: None) -> dict[str, Any]:
+    """Run what `prepare` set up: in this process for one device, as one process per device for several.
+
+    Returns:
+        The summary, also written to `summary.json`.
+    """
+    experiment = load_run(run_dir)
+    devices = experiment.config["trainer"].get("devices", 1)
+    if isinstance(devices, int) and devices > 1:
+        launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"]
+        status = subprocess.run([*launch, "-m", "tailo_pl.cli", "run", str(run_dir)], check=False).returncode
+        if status:
+            raise UserError(f"{run_dir}: the processes of this run ended with status {status}; see their output above")
+        return read_summary(run_dir)
+    return work(run_dir, on_stage)
+
+
+def work(run_dir: Path, on_stage: OnStage = lambda result: None) -> dict[str, Any]:
+    """Run all stages in this process (one of several under torchrun) and write the summary."""
+    experiment = load_run(run_dir)
+    results = run_stages(experiment, run_dir, on_stage)
+    summary = _summary(experiment, run_dir, results)
+    write_json(run_dir / "summary.json", summary)
+    return summary
+
+
+def load_run(run_dir: Path) -> Experiment:
+    """The experiment of a run folder."""
+    path = run_dir / "config.yaml"
+    try:
+        config = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}), expected the folder of a run") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from error
+    if not isinstance(config, dict):
+        raise UserError(f"{path}: {type(config).__name__} found, expected keys and values")
+    return read_experiment(config)
+
+
+def read_summary(run_dir: Path) -> dict[str, Any]:
+    """The summary of a finished run."""
+    path = run_dir / "summary.json"
+    try:
+        summary = json.loads(path.read_text())
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}), expected a finished run") from error
+    except ValueError as error:
+        raise UserError(f"{path}: not valid JSON ({error})") from error
+    if not isinstance(summary, dict) or summary.get("schema") != SCHEMA:
+        raise UserError(f"{path}: not a summary of schema {SCHEMA}")
+    return summary
+
+
+def evaluate(run_dir: Path, episodes: int, seed: int | None = None) -> tuple[Episodes, dict[str, Any]]:
+    """Play a finished run's policy for fresh episodes.
+
+    Args:
+        run_dir: the run.
+        episodes: how many.
+        seed: decides the initial states; None: the run's seed.
+
+    Returns:
+        The episodes, and mean and standard deviation of the normalised score.
+    """
+    require_range("episodes", episodes, 1, closed="[)")
+    experiment, summary = load_run(run_dir), read_summary(run_dir)
+    path = run_dir / summary["checkpoint"]
+    try:
+        policy = WeightedBCPolicy.load_from_checkpoint(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise UserError(f"{path}: cannot be read as a policy ({' '.join(str(error).split())[:200]})") from error
+    environment = experiment.environment
+    simulator = environment.simulator(min(episodes, environment.rows))
+    try:
+        seeds = episode_seeds(experiment.config["seed"] if seed is None else seed, "evaluate", episodes)
+        played = run_episodes(simulator, actor(policy.eval()), seeds)
+    finally:
+        simulator.close()
+    scores = environment.reference.normalise(played.returns)
+    return played, {
+        "score": float(scores.mean()),
+        "score_std": float(scores.std()),
+        "return": float(played.returns.mean()),
+        "length": float(played.lengths.mean()),
+        "success": float(played.terminated.mean()) if environment.ends_on_success else None,
+        "episodes": episodes,
+    }
+
+
+def _summary(experiment: Experiment, run_dir: Path, results: list[StageResult]) -> dict[str, Any]:
+    task = load_task(experiment.source, experiment.setting)
+    last = results[-1]
+    evaluation = last.evaluations[-1] if last.evaluations else None
+    return {
+        "schema": SCHEMA,
+        **experiment.names,
+        "seed": experiment.config["seed"],
+        "score": evaluation["score"] if evaluation else None,
+        "score_std": evaluation["score_std"] if evaluation else None,
+        "episodes": evaluation["episodes"] if evaluation else 0,
+        "reference": vars(experiment.environment.reference),
+        "checkpoint": f"{last.stage}/{last.checkpoint}",
+        "data": describe_data(experiment, task),
+        "stages": [
+            {
+                "stage": result.stage,
+                "steps": result.steps,
+                "loss": result.loss,
+                "seconds": round(result.seconds, 2),
+                "cpu_seconds": round(result.cpu_seconds, 2),
+                "reused_from": result.reused_from,
+            }
+            for result in results
+        ],
+        "versions": versions(),
+    }
+
+
+def describe_data(experiment: Experiment, task: Task) -> dict[str, Any]:
+    """What a run learnt from: source, counts, returns by origin, fingerprint."""
+    return {
+        "source": experiment.source.describe(),
+        "fingerprint": task_fingerprint(experiment.source, experiment.setting),
+        "ts": {"trajectories": len(task.ts), "states": task.ts.steps},
+        "ta": {"trajectories": len(task.ta), "steps": task.ta.steps, "origins": _by_origin(task.ta)},
+    }
+
+
+def _by_origin(trajectories: Trajectories) -> dict[str, Any]:
+    """Counts and mean return for each origin label."""
+    summary: dict[str, Any] = {}
+    for origin in dict.fromkeys(trajectories.origins.tolist()):
+        part = trajectories.origins == origin
+        summary[origin] = {"trajectories": int(part.sum()), "steps": int(trajectories.lengths[part].sum())}
+        if trajectories.recording.rewards is not None:
+            summary[origin]["mean_return"] = round(float(np.mean(trajectories.returns[part])), 3)
+    return summary
+
+
+def versions() -> dict[str, str]:
+    """Versions of what decides numbers."""
+    return {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}}

@@ -1,0 +1,112 @@
+"""Measure the policies of the package and write what was found into their manifest.
+
+    python tools/measure_experts.py                 all of them
+    python tools/measure_experts.py ant walker2d    these only; the other entries stay as they are
+
+Each policy plays 100 episodes without noise, then with less and less of its exploration noise, until the mean return
+with noise is above 90 % of that without. Data is made with this share: as varied as it can be while still good.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tailo_pl.experts
+from tailo_pl.envs.bodies import STOCK
+from tailo_pl.envs.evaluation import episode_seeds, run_episodes
+from tailo_pl.envs.locomotion import Locomotion
+from tailo_pl.envs.reference_scores import normalised_score
+from tailo_pl.experts import NpzPolicy, load_expert
+
+FOLDER = Path(tailo_pl.experts.__file__).parent
+EPISODES = 100
+SHARES = tuple(round(0.1 * tenths, 1) for tenths in range(10, 0, -1))
+KEPT_RETURN = 0.9
+
+
+class Origin(NamedTuple):
+    """Where a policy comes from: `tools/train_expert.py` with this task, body and algorithm, after so many steps."""
+
+    task: str
+    body: str
+    algorithm: str
+    steps: int
+
+
+ORIGINS = {
+    "ant": Origin("ant", STOCK, "TRPO", 1_500_000),
+    "ant-crippled-leg": Origin("ant", "crippled-leg", "TRPO", 1_500_000),
+    "ant-medium": Origin("ant", STOCK, "TRPO", 700_000),
+    "halfcheetah": Origin("halfcheetah", STOCK, "TD3", 475_000),
+    "halfcheetah-half-torso": Origin("halfcheetah", "half-torso", "TD3", 450_000),
+    "halfcheetah-medium": Origin("halfcheetah", STOCK, "TD3", 75_000),
+    "hopper": Origin("hopper", STOCK, "TRPO", 300_000),
+    "hopper-medium": Origin("hopper", STOCK, "TRPO", 100_000),
+    "walker2d": Origin("walker2d", STOCK, "TRPO", 1_300_000),
+    "walker2d-medium": Origin("walker2d", STOCK, "TRPO", 200_000),
+}
+
+
+def describe(task: str, returns: NDArray[np.float64]) -> dict[str, float]:
+    """Mean and deviation of returns, and the normalised score of their mean."""
+    return {
+        "return_mean": round(float(returns.mean()), 1),
+        "return_std": round(float(returns.std()), 1),
+        "normalised_score": round(float(normalised_score(f"{task}-expert-v2", returns.mean())), 1),
+    }
+
+
+def measure(name: str, policy: NpzPolicy) -> dict[str, Any]:
+    """One entry of the manifest."""
+    origin = ORIGINS[name]
+    simulator = Locomotion(origin.task, EPISODES, body=origin.body)
+    seeds = episode_seeds(0, "experts", EPISODES)
+    noiseless = run_episodes(simulator, policy.act, seeds).returns
+    for share in SHARES:
+        noisy_actor = partial(policy.act, noise_share=share, rng=np.random.default_rng(0))
+        noisy = run_episodes(simulator, noisy_actor, seeds).returns
+        if noisy.mean() > KEPT_RETURN * noiseless.mean():
+            break
+    else:
+        raise ValueError(f"{name}: even {SHARES[-1]} of its noise costs more than allowed")
+    simulator.close()
+    return {
+        "environment": origin.task,
+        "body": origin.body,
+        "algorithm": origin.algorithm,
+        "steps": origin.steps,
+        "episodes": EPISODES,
+        "noiseless": describe(origin.task, noiseless),
+        "noise_share": share,
+        "noisy": describe(origin.task, noisy),
+        "sha256": hashlib.sha256((FOLDER / f"{name}.npz").read_bytes()).hexdigest(),
+        "versions": {package: version(package) for package in ("gymnasium", "mujoco", "numpy")},
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="name", help=", ".join(ORIGINS))
+    names: list[str] = parser.parse_args(argv).names or list(ORIGINS)
+    if unknown := set(names) - ORIGINS.keys():
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; expected of {', '.join(ORIGINS)}")
+    manifest = FOLDER / "manifest.json"
+    entries = json.loads(manifest.read_text(encoding="utf-8"))["policies"] if manifest.exists() else {}
+    for name in names:
+        entries[name] = measure(name, load_expert(name))
+        manifest.write_text(json.dumps({"policies": dict(sorted(entries.items()))}, indent=2) + "\n", encoding="utf-8")
+        print(name, json.dumps(entries[name]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
