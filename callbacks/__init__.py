@@ -3,5 +3,6 @@
 from tailo_pl.callbacks.checkpoint import StageCheckpoint
 from tailo_pl.callbacks.progress import StageProgress
 from tailo_pl.callbacks.rollout import RolloutScore
+from tailo_pl.callbacks.threads import Threads
 
-__all__ = ["RolloutScore", "StageCheckpoint", "StageProgress"]
+__all__ = ["RolloutScore", "StageCheckpoint", "StageProgress", "Threads"]

@@ -82,7 +82,8 @@ class RolloutScore(Callback):
                 metric.to(policy.device)
                 metric.update(torch.from_numpy(values.astype(np.float64)))
         returns, lengths, terminated = (
-            metric.compute().double().cpu().numpy() for metric in (self._returns, self._lengths, self._terminated)
+            np.atleast_1d(metric.compute().double().cpu().numpy())
+            for metric in (self._returns, self._lengths, self._terminated)
         )
         for metric in (self._returns, self._lengths, self._terminated):
             metric.reset()

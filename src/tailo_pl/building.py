@@ -72,6 +72,9 @@ def stage_config(
 
 def _callbacks(experiment: Experiment, name: str, stage: Stage) -> list[dict[str, Any]]:
     callbacks: list[dict[str, Any]] = [{"class_path": "tailo_pl.callbacks.StageCheckpoint"}]
+    if experiment.config["threads"] is not None:
+        threads = {"count": experiment.config["threads"]}
+        callbacks.append({"class_path": "tailo_pl.callbacks.Threads", "init_args": threads})
     if stage.rollout is not None:
         rollout = {
             "environment": experiment.class_config("env"),

@@ -129,7 +129,7 @@ _OWN_KEYS = {
 }
 _TOP_KEYS = {
     "method", "preset", "env", "source", "setting", "trainer", "logger",
-    "seed", "discriminator_seed", "name", "runs", "schema",
+    "seed", "discriminator_seed", "name", "runs", "schema", "threads",
 }  # fmt: skip
 
 

@@ -21,6 +21,7 @@ def identity() -> dict[str, object]:
     return {
         "maker": 1,
         "episodes": EPISODES,
+        "rows": ROWS,  # noise is drawn for all rows at once
         "noise": NOISE,
         "mujoco": version("mujoco"),
         "gymnasium-robotics": version("gymnasium-robotics"),

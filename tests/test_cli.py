@@ -1,0 +1,132 @@
+"""The command as a user types it: exit codes, one-line errors, and `tailo fit` repeating a stage bit for bit."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+SMALL = (
+    "preset.pretrain_steps=20",
+    "preset.formal_steps=20",
+    "preset.policy_steps=20",
+    "preset.rollout.episodes=1",
+    "preset.rollout.every_n_steps=0",
+    "trainer=cpu",
+)
+
+
+def tailo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tailo_pl.cli", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one small finished run, `runs/pointmaze/examples/tailo/a`."""
+    folder = tmp_path_factory.mktemp("cli")
+    done = tailo(folder, "train", "env=pointmaze", "name=a", *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert "policy runs/pointmaze/examples/tailo/a/policy/checkpoints/last.ckpt" in done.stdout
+    assert "TA 53," in done.stderr and "bundled" in done.stderr
+    return folder
+
+
+RUN = Path("runs/pointmaze/examples/tailo/a")
+
+
+@pytest.mark.parametrize("stage", ["formal", "policy"])
+def test_fit_on_a_saved_stage_config_ends_with_the_same_weights(finished: Path, stage: str) -> None:
+    done = tailo(finished, "fit", "--config", str(RUN / stage / "config.yaml"))
+    assert done.returncode == 0, done.stderr
+    ours = torch.load(finished / RUN / stage / "checkpoints/last.ckpt", weights_only=True)["state_dict"]
+    theirs = torch.load(finished / f"fits/{stage}/version_0/checkpoints/last.ckpt", weights_only=True)["state_dict"]
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_fit_takes_lightning_cli_overrides(finished: Path) -> None:
+    config = str(RUN / "policy" / "config.yaml")
+    done = tailo(
+        finished, "fit", "--config", config, "--trainer.max_steps=7", "--model.learning_rate=3e-4",
+        "--trainer.logger.name=other",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    checkpoint = torch.load(finished / "fits/other/version_0/checkpoints/last.ckpt", weights_only=True)
+    assert checkpoint["global_step"] == 7
+    assert checkpoint["hyper_parameters"]["learning_rate"] == 3e-4
+
+
+def test_evaluate_prints_a_score(finished: Path) -> None:
+    done = tailo(finished, "evaluate", str(RUN), "--episodes", "2")
+    assert done.returncode == 0, done.stderr
+    assert "2 episodes" in done.stdout and "±" in done.stdout
+
+
+def test_sweep_runs_every_job_and_names_what_failed(finished: Path) -> None:
+    done = tailo(finished, "train", "-m", "method=bc", "name=sweep", "seed=0,-1", *SMALL)
+    assert done.returncode == 2
+    assert done.stderr.strip().splitlines()[-1].startswith("tailo: seed: -1 given")
+    summary = json.loads((finished / "runs/pointmaze/examples/bc/sweep/summary.json").read_text())
+    assert summary["seed"] == 0
+
+
+def test_metrics_hold_losses_and_scores(finished: Path) -> None:
+    with (finished / RUN / "policy" / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert any(row["rollout/score"] for row in rows) and any(row["rollout/success"] for row in rows)
+
+
+WRONG = {
+    ("train", "env=pointmase"): "env: 'pointmase' given, expected one of",
+    ("train", "setting=nope"): "setting: 'nope' given, expected one of examples",
+    ("train", "nonsense=1"): "nonsense: unknown key",
+    ("train", "method.alhpa=1"): "method.alhpa: unknown key",
+    ("train", "method.gamma=1"): "gamma: 1.0 given, expected a number in [0, 1)",
+    ("train", "method.gamma=high"): "method.stages.policy.weights.gamma: expected float",
+    ("train", "method.beta_1=0"): "beta_1: 0.0 given, expected a number in (0, 1)",
+    ("train", "method.eta_p=1"): "eta_p: 1.0 given, expected a number in (0, 1)",
+    ("train", "preset.policy_batch=0"): "batch_size: 0 given, expected a number in [1, inf)",
+    ("train", "preset.policy_batch=many"): "data.batch_size: expected int. Got value: many",
+    ("train", "trainer.precision=31"): "trainer.precision: expected",
+    ("train", "+trainer.presicion=32"): "does not accept option 'presicion'",
+    ("train", "+setting.every=3"): "option 'every' is not accepted",
+    ("train", "name=../escape"): "name: '../escape' given, expected a plain folder name",
+    ("fly",): "command: 'fly' given, expected one of train",
+    ("evaluate", "nowhere"): "nowhere/config.yaml: cannot be read",
+    ("fit", "--config", "nowhere.yaml"): "nowhere.yaml",
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
+def test_a_mistake_is_one_line_with_exit_code_2_and_leaves_nothing(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    done = tailo(tmp_path, *arguments)
+    assert done.returncode == 2
+    assert WRONG[arguments] in done.stderr
+    assert done.stderr.startswith("tailo: ") and done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_exists_is_one_line(finished: Path) -> None:
+    done = tailo(finished, "train", "name=a", *SMALL)
+    assert done.returncode == 2
+    assert done.stderr == f"tailo: {RUN}: this run exists; choose another name=..., or delete it\n"
+
+
+def test_help_lists_the_commands(tmp_path: Path) -> None:
+    done = tailo(tmp_path, "--help")
+    assert done.returncode == 0
+    assert all(command in done.stdout for command in ("train", "fit", "evaluate", "results"))
