@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailo_pl.data.trajectories import Recording
-from tailo_pl.envs.evaluation import Actor, Moment, play
+from tailo_pl.envs.evaluation import Actor, play
 from tailo_pl.envs.simulator import Simulator
 
 Progress = Callable[[int], None]
 """Told how many steps were just recorded."""
+
+
+class _Slice(NamedTuple):
+    """What is kept of one moment, already in the precision it is stored in."""
+
+    episodes: NDArray[np.int64]
+    observations: NDArray[np.float32]
+    actions: NDArray[np.float32]
+    rewards: NDArray[np.float32]
+    terminals: NDArray[np.bool_]
+    timeouts: NDArray[np.bool_]
 
 
 def record(
@@ -26,6 +37,8 @@ def record(
 ) -> Recording:
     """Play one episode per seed and keep everything, in the order of the seeds, as float32.
 
+    Next states are not stored: the next row is the next state, and the last row of an episode has none.
+
     Args:
         simulator: where to play.
         actor: what acts.
@@ -33,32 +46,42 @@ def record(
         steps: stop once finished episodes fill this many steps, and cut the last one there.
         progress: called after each moment.
     """
-    moments: list[Moment] = []
-    recorded = 0
-    for moment in play(simulator, actor, seeds):
-        moments.append(moment)
-        recorded += len(moment.episodes)
+    slices: list[_Slice] = []
+    born: dict[int, int] = {}  # moment in which each running episode began
+    begun = in_finished = 0
+    finished: list[int] = []
+    for now, moment in enumerate(play(simulator, actor, seeds)):
+        step = moment.step
+        slices.append(
+            _Slice(
+                moment.episodes,
+                moment.observations.astype(np.float32),
+                moment.actions.astype(np.float32),
+                step.rewards.astype(np.float32),
+                step.terminated,
+                step.truncated & ~step.terminated,
+            )
+        )
         progress(len(moment.episodes))
-        # Enough even when every row is in the middle of an episode, which is then left out.
-        if steps is not None and recorded >= steps + simulator.rows * simulator.horizon:
+        ended = moment.episodes[step.terminated | step.truncated].tolist()
+        newest = int(moment.episodes.max())  # episodes are numbered as they begin
+        born.update(dict.fromkeys(range(begun, newest + 1), now))
+        begun = max(begun, newest + 1)
+        for episode in ended:
+            in_finished += now - born.pop(episode) + 1
+        finished += ended
+        if steps is not None and in_finished >= steps:
             break
-    episodes = np.concatenate([moment.episodes for moment in moments])
-    ended = np.concatenate([moment.episodes[moment.step.terminated | moment.step.truncated] for moment in moments])
-    finished = np.zeros(episodes.max() + 1, dtype=bool)
-    finished[ended] = True
-    order = np.argsort(episodes, kind="stable")  # within an episode the moments are already in order
-    order = order[finished[episodes[order]]][:steps]
-    _, starts = np.unique(episodes[order], return_index=True)
-
-    def column(pick: Callable[[Moment], NDArray[Any]], dtype: type = np.float32) -> NDArray[Any]:
-        return np.asarray(np.concatenate([pick(moment) for moment in moments]).astype(dtype)[order])
-
+    whole = _Slice(*[np.concatenate(column) for column in zip(*slices, strict=True)])
+    # Episodes that were still running when there was enough are left out.
+    keep = np.flatnonzero(np.isin(whole.episodes, finished))
+    # Within an episode the moments are already in order.
+    order = keep[np.argsort(whole.episodes[keep], kind="stable")][:steps]
     return Recording(
-        observations=column(lambda m: m.observations),
-        starts=starts.astype(np.int64),
-        actions=column(lambda m: m.actions),
-        next_observations=column(lambda m: m.step.observations),
-        rewards=column(lambda m: m.step.rewards),
-        terminals=column(lambda m: m.step.terminated, bool),
-        timeouts=column(lambda m: m.step.truncated & ~m.step.terminated, bool),
+        observations=whole.observations[order],
+        starts=np.unique(whole.episodes[order], return_index=True)[1].astype(np.int64),
+        actions=whole.actions[order],
+        rewards=whole.rewards[order],
+        terminals=whole.terminals[order],
+        timeouts=whole.timeouts[order],
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -26,8 +25,10 @@ class Task:
 class Setting(ABC):
     """A way to cut TS and TA. Its parameters are its whole identity."""
 
-    parts: ClassVar[tuple[str, ...]]
-    """which parts of the source it needs"""
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[str, ...]:
+        """Which parts of the source it needs."""
 
     @abstractmethod
     def cut(self, parts: Mapping[str, Trajectories]) -> Task:
@@ -44,12 +45,14 @@ class Examples(Setting):
         seed: of the draw.
     """
 
-    parts = ("directions",)
-
     def __init__(self, origin: str = "left", count: int = 200, last: int = 3, seed: int = 0) -> None:
         require_range("setting.count", count, 1, closed="[)")
         require_range("setting.last", last, 1, closed="[)")
         self.origin, self.count, self.last, self.seed = origin, count, last, seed
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("directions",)
 
     def cut(self, parts: Mapping[str, Trajectories]) -> Task:
         ta = parts["directions"]
@@ -65,6 +68,112 @@ class Examples(Setting):
         outside = np.ones(reached.steps, dtype=bool)
         outside[chosen] = False
         return Task(ts=reached.drop(outside), ta=ta)
+
+
+class ExpertsAndOthers(Setting):
+    """TS is the first expert trajectory; TA holds the first few expert trajectories and all of another part.
+
+    Settings standard, smodice, recoil_rfe and recoil_me are this one with their own numbers.
+
+    Args:
+        experts: how many expert trajectories TA holds.
+        others: the other part of TA.
+        experts_first: whether TA begins with the experts.
+    """
+
+    def __init__(self, experts: int, others: str = "random", experts_first: bool = True) -> None:
+        require_range("setting.experts", experts, 1, closed="[)")
+        self.experts, self.others, self.experts_first = experts, others, experts_first
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("expert", self.others)
+
+    def cut(self, parts: Mapping[str, Trajectories]) -> Task:
+        expert = parts["expert"]
+        if len(expert) < self.experts:
+            raise UserError(f"setting.experts: {self.experts} asked for, but the source has {len(expert)}")
+        pieces = [expert.take(range(self.experts)), parts[self.others]]
+        return Task(ts=expert.take([0]), ta=Trajectories.stack(pieces if self.experts_first else pieces[::-1]))
+
+
+class IncompleteTA(ExpertsAndOthers):
+    """As `ExpertsAndOthers`, with every so many-th step of TA missing.
+
+    Args:
+        every: x: step i of TA is missing where i % x == x // 2.
+        experts: how many expert trajectories TA holds.
+    """
+
+    def __init__(self, every: int, experts: int = 200) -> None:
+        require_range("setting.every", every, 2, closed="[)")
+        super().__init__(experts)
+        self.every = every
+
+    def cut(self, parts: Mapping[str, Trajectories]) -> Task:
+        whole = super().cut(parts)
+        missing = np.arange(whole.ta.steps) % self.every == self.every // 2
+        return Task(ts=whole.ts, ta=whole.ta.drop(missing))
+
+
+class IncompleteTS(ExpertsAndOthers):
+    """As `ExpertsAndOthers`, with only the first and the last states of the expert trajectory known.
+
+    Args:
+        first: how many of its first states.
+        last: how many of its last states.
+        experts: how many expert trajectories TA holds.
+    """
+
+    def __init__(self, first: int, last: int, experts: int = 200) -> None:
+        require_range("setting.first", first, 0, closed="[)")
+        require_range("setting.last", last, 0, closed="[)")
+        require_range("setting.first + setting.last", first + last, 1, closed="[)")
+        super().__init__(experts)
+        self.first, self.last = first, last
+
+    def cut(self, parts: Mapping[str, Trajectories]) -> Task:
+        whole = super().cut(parts)
+        position = np.arange(whole.ts.steps)
+        unknown = (position >= self.first) & (position < whole.ts.steps - self.last)
+        return Task(ts=whole.ts.drop(unknown), ta=whole.ta)
+
+
+class Mismatch(ExpertsAndOthers):
+    """As `ExpertsAndOthers`, but TS is the trajectory of an expert with another body.
+
+    Args:
+        experts: how many expert trajectories TA holds.
+    """
+
+    def __init__(self, experts: int = 200) -> None:
+        super().__init__(experts)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return (*super().parts, "mismatch")
+
+    def cut(self, parts: Mapping[str, Trajectories]) -> Task:
+        return Task(ts=parts["mismatch"].take([0]), ta=super().cut(parts).ta)
+
+
+class OfflineRL(Setting):
+    """TA is a data set as it is; TS is its trajectory of highest return.
+
+    Args:
+        dataset: which part of the source.
+    """
+
+    def __init__(self, dataset: str) -> None:
+        self.dataset = dataset
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return (self.dataset,)
+
+    def cut(self, parts: Mapping[str, Trajectories]) -> Task:
+        ta = parts[self.dataset]
+        return Task(ts=ta.take([int(np.argmax(ta.returns))]), ta=ta)
 
 
 def load_task(source: Source, setting: Setting) -> Task:

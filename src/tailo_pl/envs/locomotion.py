@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailo_pl.envs.bodies import STOCK, load_model
+from tailo_pl.envs.environment import Environment, Reference
+from tailo_pl.envs.reference_scores import reference
 from tailo_pl.envs.simulator import Step
 from tailo_pl.errors import UserError
 
@@ -216,3 +218,27 @@ class Locomotion:
         position = states[:, self._qpos][:, self._task.unseen_positions :]
         velocity = np.clip(states[:, self._qvel], -limit, limit)
         return np.concatenate([position, velocity, np.zeros((len(states), self._padding))], axis=1)
+
+
+class LocomotionTask(Environment):
+    """One of the four locomotion tasks, scored with D4RL's reference returns.
+
+    Args:
+        task: hopper, halfcheetah, walker2d or ant.
+        body: `stock`, or one of the changed bodies of `tailo_pl.envs.bodies`.
+        pad_contact_forces: ant only: 111 numbers as D4RL recorded it instead of 27.
+    """
+
+    horizon = HORIZON
+
+    def __init__(self, task: str, body: str = STOCK, pad_contact_forces: bool = False) -> None:
+        self._task, self._body, self._padded = task, body, pad_contact_forces
+        spaces = Locomotion(task, 1, body=body, pad_contact_forces=pad_contact_forces, threads=1)
+        self.observation_dim = spaces.observation_dim
+        self.action_low = tuple(spaces.action_low.tolist())
+        self.action_high = tuple(spaces.action_high.tolist())
+        low, high = reference(f"{task}-expert-v2")
+        self.reference = Reference(low, high, f"D4RL 1.1, {task}")
+
+    def simulator(self, rows: int) -> Locomotion:
+        return Locomotion(self._task, rows, body=self._body, pad_contact_forces=self._padded)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from tailo_pl.data import cache
-from tailo_pl.data.sources import pointmaze
+from tailo_pl.data.sources import locomotion, pointmaze
 from tailo_pl.data.sources.source import Source
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
@@ -20,10 +21,15 @@ class Part:
     make: Callable[[int], Trajectories]
 
 
-def _parts(env: str) -> dict[str, Part]:
+def _parts(env: str, padded: bool) -> dict[str, Part]:
     if env == "pointmaze":
         return {"directions": Part(pointmaze.identity(), pointmaze.directions)}
-    raise UserError(f"source bundled: env {env!r} given, expected one of pointmaze")
+    if env in locomotion.TASKS:
+        return {
+            name: Part(locomotion.identity(part, padded), partial(locomotion.make, env, name, part, padded))
+            for name, part in locomotion.parts(env).items()
+        }
+    raise UserError(f"source bundled: env {env!r} given, expected one of {', '.join(('pointmaze', *locomotion.TASKS))}")
 
 
 class Bundled(Source):
@@ -32,12 +38,13 @@ class Bundled(Source):
     Args:
         env: which environment.
         seed: of all randomness in the data.
+        pad_contact_forces: ant only: its 27 numbers followed by 84 zeros, as D4RL recorded it.
     """
 
-    def __init__(self, env: str, seed: int = 0) -> None:
+    def __init__(self, env: str, seed: int = 0, pad_contact_forces: bool = False) -> None:
         self._env = env
         self._seed = seed
-        self._parts = _parts(env)
+        self._parts = _parts(env, pad_contact_forces)
 
     def part(self, name: str) -> Trajectories:
         identity = self.identity(name)

@@ -1,0 +1,143 @@
+"""Locomotion data: the package's policies rolled out with a share of their exploration noise, and random actions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailo_pl.data.progress import listener
+from tailo_pl.data.recorder import record
+from tailo_pl.data.trajectories import Trajectories
+from tailo_pl.envs.bodies import STOCK
+from tailo_pl.envs.evaluation import Actor, episode_seeds
+from tailo_pl.envs.locomotion import HORIZON, LocomotionTask
+from tailo_pl.experts import expert_facts, expert_names, load_expert
+
+TASKS = ("hopper", "halfcheetah", "walker2d", "ant")
+MISMATCHED = {"halfcheetah": "half-torso", "ant": "crippled-leg"}
+EXPERT_EPISODES = 200
+MEDIUM_STEPS = 300_000
+REPLAY_EPISODES = 50  # of each of the policies that are mixed
+RANDOM_STEPS = 1_000_000
+ROWS = 64
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """One batch of episodes: which policy (None: random actions), how much of its noise, how many.
+
+    Args:
+        policy: name of a policy of the package.
+        noise_share: how much of its exploration noise is added.
+        episodes: how many episodes; or
+        steps: how many steps.
+        origin: label of the trajectories.
+        body: which body they are walked in.
+    """
+
+    policy: str | None
+    noise_share: float
+    origin: str
+    episodes: int | None = None
+    steps: int | None = None
+    body: str = STOCK
+
+    def identity(self) -> dict[str, object]:
+        """What decides these episodes besides seed and simulator."""
+        checksum = None if self.policy is None else expert_facts(self.policy)["sha256"]
+        return {**vars(self), "sha256": checksum}
+
+
+def parts(task: str) -> dict[str, list[Rollouts]]:
+    """What each part of a task's bundled data is made of."""
+    expert, medium = task, f"{task}-medium"
+
+    def share(policy: str) -> float:
+        return float(expert_facts(policy)["noise_share"])
+
+    experts = Rollouts(expert, share(expert), "expert", episodes=EXPERT_EPISODES)
+    mediums = Rollouts(medium, share(medium), "medium", steps=MEDIUM_STEPS)
+    made = {
+        "expert": [experts],
+        "medium": [mediums],
+        "medium-expert": [mediums, experts],
+        # Learning seen from outside: from random actions over the medium policy to the expert, all of them noisy.
+        "medium-replay": [
+            Rollouts(None, 1.0, "random", episodes=REPLAY_EPISODES),
+            Rollouts(medium, 1.0, "medium, noisy", episodes=REPLAY_EPISODES),
+            Rollouts(medium, share(medium), "medium", episodes=REPLAY_EPISODES),
+            Rollouts(expert, 1.0, "expert, noisy", episodes=REPLAY_EPISODES),
+        ],
+        "random": [Rollouts(None, 1.0, "random", steps=RANDOM_STEPS)],
+    }
+    other_body = MISMATCHED.get(task)
+    if other_body and f"{task}-{other_body}" in expert_names():
+        made["mismatch"] = [Rollouts(f"{task}-{other_body}", 0.0, other_body, episodes=1, body=other_body)]
+    return made
+
+
+def identity(part: list[Rollouts], padded: bool) -> dict[str, object]:
+    """What decides a part besides its seed."""
+    rollouts = [one.identity() for one in part]
+    return {"maker": 1, "rows": ROWS, "rollouts": rollouts, "padded": padded, "mujoco": version("mujoco")}
+
+
+def make(task: str, name: str, part: list[Rollouts], padded: bool, seed: int) -> Trajectories:
+    """Roll out a part, all cores at work; `padded` is the ant's form with 84 zeros."""
+    made = []
+    for number, rollouts in enumerate(part):
+        environment = LocomotionTask(task, rollouts.body, padded)
+        simulator = environment.simulator(min(ROWS, rollouts.episodes or ROWS))
+        # The noise of an episode does not depend on how many are played, nor on the other rollouts of the part.
+        stream = f"data/{rollouts.policy}/{rollouts.noise_share}/{rollouts.body}"
+        rng = np.random.default_rng(int(episode_seeds(seed, stream, 1)[0]))
+        actor = _actor(rollouts, simulator.action_dim, rng)
+        label = f"{task} {name}" + (f" {number + 1}/{len(part)}" if len(part) > 1 else "")
+        total = rollouts.steps or (rollouts.episodes or 0) * HORIZON
+        try:
+            recording = record(
+                simulator,
+                actor,
+                _seeds(seed, stream, rollouts.episodes),
+                steps=rollouts.steps,
+                progress=_reporter(label, total),
+            )
+        finally:
+            simulator.close()
+        made.append(Trajectories.of(recording, rollouts.origin))
+    return Trajectories.stack(made) if len(made) > 1 else made[0]
+
+
+def _seeds(seed: int, stream: str, episodes: int | None) -> Iterable[int]:
+    if episodes is not None:
+        return [int(one) for one in episode_seeds(seed, stream, episodes)]
+    first = int(episode_seeds(seed, stream, 1)[0])
+    return itertools.count(first)
+
+
+def _actor(rollouts: Rollouts, action_dim: int, rng: np.random.Generator) -> Actor:
+    if rollouts.policy is None:
+        return lambda observations: rng.uniform(-1.0, 1.0, (len(observations), action_dim)).astype(np.float32)
+    policy = load_expert(rollouts.policy)
+
+    def act(observations: NDArray[np.float64]) -> NDArray[np.float32]:
+        return policy.act(observations, rollouts.noise_share, rng)
+
+    return act
+
+
+def _reporter(what: str, total: int) -> Callable[[int], None]:
+    """Pass progress on to whoever listens, in the calling context."""
+    tell, done = listener.get(), 0
+
+    def progress(steps: int) -> None:
+        nonlocal done
+        done += steps
+        tell(what, done, total)
+
+    return progress

@@ -1,0 +1,115 @@
+"""What tests share: a data cache of their own, small tasks given by hand, a silent trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+from jsonargparse.typing import Path_fr
+from lightning import Trainer
+from numpy.typing import NDArray
+
+from tailo_pl.data.datamodule import TaskData
+from tailo_pl.data.settings import Setting, Task
+from tailo_pl.data.sources.bundled import Bundled
+from tailo_pl.data.sources.source import Source
+from tailo_pl.data.trajectories import Recording, Trajectories
+
+settings.register_profile("tailo", deadline=None)  # wall time on a busy machine says nothing
+settings.load_profile("tailo")
+
+
+class Given(Source):
+    """A source whose parts are handed to it."""
+
+    def __init__(self, parts: Mapping[str, Trajectories]) -> None:
+        self._parts = parts
+
+    def part(self, name: str) -> Trajectories:
+        return self._parts[name]
+
+    def identity(self, name: str) -> dict[str, object]:
+        return {"part": name}
+
+    def describe(self) -> str:
+        return "given"
+
+
+class AsGiven(Setting):
+    """TS and TA are two parts of the source, as they are."""
+
+    parts = ("ts", "ta")
+
+    def cut(self, parts: Mapping[str, Trajectories]) -> Task:
+        return Task(parts["ts"], parts["ta"])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tailo_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """TAILO_HOME of this session, so that no test reads or writes the user's cache."""
+    folder = tmp_path_factory.mktemp("tailo_home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TAILO_HOME", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def pointmaze_data(tailo_home: Path) -> Trajectories:
+    """The bundled pointmaze data, made once per session."""
+    return Bundled("pointmaze").part("directions")
+
+
+@pytest.fixture(scope="session")
+def trajectories_of() -> Callable[..., Trajectories]:
+    """Makes trajectories of the given lengths around the given states, with random actions in [-0.9, 0.9]."""
+
+    def make(
+        states: NDArray[Any], lengths: list[int], origins: Any = "unknown", actions: NDArray[Any] | None = None
+    ) -> Trajectories:
+        states = np.asarray(states, dtype=np.float32)
+        if actions is None:
+            actions = np.random.default_rng(len(states)).uniform(-0.9, 0.9, (len(states), 2))
+        starts = np.cumsum([0, *lengths[:-1]])
+        return Trajectories.of(Recording(states, starts, actions=np.asarray(actions, dtype=np.float32)), origins)
+
+    return make
+
+
+@pytest.fixture
+def task_data(tmp_path: Path) -> Callable[..., TaskData]:
+    """Makes a TaskData on the given TS and TA; `negatives` and `weights` may be arrays, saved to files here."""
+
+    def make(ts: Trajectories, ta: Trajectories, **arguments: Any) -> TaskData:
+        for key in ("negatives", "weights"):
+            if arguments.get(key) is not None:
+                path = tmp_path / f"{key}-{len(list(tmp_path.iterdir()))}.npy"
+                np.save(path, arguments[key])
+                arguments[key] = Path_fr(str(path))
+        return TaskData(Given({"ts": ts, "ta": ta}), AsGiven(), **{"stage": "stage", "seed": 0, **arguments})
+
+    return make
+
+
+@pytest.fixture
+def make_trainer(tmp_path: Path) -> Callable[..., Trainer]:
+    """Makes a CPU trainer that writes below the test's folder and shows nothing."""
+
+    def make(**arguments: Any) -> Trainer:
+        silent = {"accelerator": "cpu", "devices": 1, "logger": False, "max_epochs": -1, "default_root_dir": tmp_path}
+        silent |= {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
+        return Trainer(**silent | arguments)
+
+    return make
+
+
+@pytest.fixture
+def seeded() -> Iterator[None]:
+    """Networks are initialised from torch's global generator: put it in a known state, and back."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        yield
