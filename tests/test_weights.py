@@ -78,9 +78,9 @@ class TestSafeNegatives:
         with pytest.raises(UserError, match="not finite"):
             safe_negatives(np.array([0.0, bad, 1.0]), 0.8)
 
-    @given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=30, unique=True), st.floats(0.01, 0.99))
-    def test_share_and_order(self, means: list[float], beta_1: float) -> None:
-        values = np.array(means)
+    @given(st.lists(st.integers(-999, 999), min_size=2, max_size=30, unique=True), st.floats(0.01, 0.99))
+    def test_share_and_order(self, means: list[int], beta_1: float) -> None:
+        values = np.array(means, dtype=np.float64)
         safe = safe_negatives(values, beta_1)
         # Position beta_1*(n-1) in the sorted means: those at smaller positions are below, those at larger are not.
         position = beta_1 * (len(values) - 1)

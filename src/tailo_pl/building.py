@@ -53,6 +53,7 @@ def stage_config(
             "max_steps": stage.max_steps,
             "logger": logger,
             "callbacks": _callbacks(experiment, name, stage),
+            **_validation(stage),
             "enable_progress_bar": False,
             "enable_model_summary": False,
             "use_distributed_sampler": False,
@@ -64,14 +65,31 @@ def stage_config(
             "stage": name,
             "seed": stage.seed,
             "std_floor": experiment.std_floor,
+            "holdout": stage.hold_out.trajectories if stage.hold_out else 0,
             **stage.data,
             **(inputs or {}),
         },
     }
 
 
+def _validation(stage: Stage) -> dict[str, Any]:
+    """Trainer options: validate every so many steps; there are no epochs."""
+    if stage.hold_out is None or not stage.hold_out.trajectories:
+        return {"limit_val_batches": 0}
+    every = stage.hold_out.every_n_steps
+    return {"val_check_interval": every, "check_val_every_n_epoch": None, "num_sanity_val_steps": 0}
+
+
 def _callbacks(experiment: Experiment, name: str, stage: Stage) -> list[dict[str, Any]]:
-    callbacks: list[dict[str, Any]] = [{"class_path": "tailo_pl.callbacks.StageCheckpoint"}]
+    callbacks: list[dict[str, Any]] = []
+    if stage.hold_out is not None and stage.hold_out.trajectories:
+        # First of all: what follows at the end of training is to see the weights it has chosen.
+        choice = {
+            "monitor": f"held_out/{stage.hold_out.monitor}",
+            "patience": stage.hold_out.patience,
+            "min_delta": stage.hold_out.min_delta,
+        }
+        callbacks.append({"class_path": "tailo_pl.callbacks.HeldOutChoice", "init_args": choice})
     if experiment.config["threads"] is not None:
         threads = {"count": experiment.config["threads"]}
         callbacks.append({"class_path": "tailo_pl.callbacks.Threads", "init_args": threads})
@@ -83,6 +101,7 @@ def _callbacks(experiment: Experiment, name: str, stage: Stage) -> list[dict[str
             "seed": stage.seed,
         }
         callbacks.append({"class_path": "tailo_pl.callbacks.RolloutScore", "init_args": rollout})
+    callbacks.append({"class_path": "tailo_pl.callbacks.StageCheckpoint"})
     callbacks.append({"class_path": "tailo_pl.callbacks.StageProgress", "init_args": {"label": name}})
     return callbacks
 

@@ -90,10 +90,11 @@ def train_job(config: DictConfig) -> float | None:
     from omegaconf import OmegaConf
 
     from tailo_pl import run
-    from tailo_pl.console import show_data, show_summary
+    from tailo_pl.console import making_data, show_data, show_summary
 
     composed: Any = OmegaConf.to_container(config, resolve=True)
-    run_dir = run.prepare(composed)
+    with making_data():
+        run_dir = run.prepare(composed)
     show_data(run.load_run(run_dir), run_dir)
     summary = run.execute(run_dir)
     show_summary(summary, run_dir)

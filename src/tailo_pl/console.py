@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from tailo_pl.data.progress import listener
 from tailo_pl.data.settings import load_task
 from tailo_pl.experiment import Experiment
 from tailo_pl.run import describe_data
+
+
+@contextmanager
+def making_data() -> Iterator[None]:
+    """Show a bar for every part of the data that is being made meanwhile."""
+    tasks: dict[str, TaskID] = {}
+    with Progress(
+        TextColumn("making {task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+    ) as bar:
+
+        def tell(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=total)
+            bar.update(tasks[what], completed=min(done, total))
+
+        token = listener.set(tell)
+        try:
+            yield
+        finally:
+            listener.reset(token)
 
 
 def show_data(experiment: Experiment, run_dir: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 from jsonargparse import ArgumentError, ArgumentParser, Namespace
 from lightning.fabric.utilities.exceptions import MisconfigurationException
@@ -74,6 +74,29 @@ class Rollout:
 
 
 @dataclass(frozen=True)
+class HoldOut:
+    """Trajectories kept out of training, and how they choose among its weights.
+
+    Args:
+        trajectories: how many; 0: none.
+        every_n_steps: steps between validations.
+        monitor: what decides: `error` (of the action) or `loss` (the negative likelihood), both weighted.
+        patience: validations without improvement after which training stops; 0: never.
+        min_delta: share of the best so far by which a validation must improve on it to count.
+    """
+
+    trajectories: int
+    every_n_steps: int = 500
+    monitor: Literal["error", "loss"] = "error"
+    patience: int = 0
+    min_delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_range("hold_out.trajectories", self.trajectories, 0, closed="[)")
+        require_range("hold_out.every_n_steps", self.every_n_steps, 1, closed="[)")
+
+
+@dataclass(frozen=True)
 class Stage:
     """One training in the list that makes a method.
 
@@ -85,6 +108,7 @@ class Stage:
         negatives: safe negatives from an earlier stage's scores; None: all of TA.
         weights: weights from an earlier stage's scores; None: 1 for every step.
         rollout: when to play episodes; None: never.
+        hold_out: trajectories that choose among the weights; None: the last weights are kept.
     """
 
     model: dict[str, Any]
@@ -94,6 +118,7 @@ class Stage:
     negatives: Negatives | None = None
     weights: Weights | None = None
     rollout: Rollout | None = None
+    hold_out: HoldOut | None = None
 
     def __post_init__(self) -> None:
         require_range("max_steps", self.max_steps, 1, closed="[)")

@@ -94,6 +94,7 @@ def stage_key(experiment: Experiment, name: str, keys: Mapping[str, str]) -> str
             "inputs": inputs,
             # Devices, threads and logs do not decide the outcome; everything else of the trainer may.
             "trainer": {k: v for k, v in trainer.items() if k not in ("accelerator", "devices", "strategy")},
+            "hold_out": None if stage.hold_out is None else asdict(stage.hold_out),
             "rollout": None if stage.rollout is None else [asdict(stage.rollout), experiment.class_config("env")],
         }
     )

@@ -85,6 +85,12 @@ class TestRows:
         drawn = ProportionalRows(torch.tensor(weights))(256, StepGenerator(0, "policy").at(step))
         assert all(weights[row] > 0 for row in drawn)
 
+    def test_points_exactly_on_an_edge(self) -> None:
+        # Weights of the smallest float: the points can only be 0, 1 or 2 of it, all of them edges between rows.
+        weights = torch.tensor([0, 5e-324, 0, 5e-324], dtype=torch.float64)
+        drawn = ProportionalRows(weights)(256, StepGenerator(0, "policy").at(0))
+        assert set(drawn.tolist()) == {1, 3}
+
 
 @given(st.integers(0, 40), st.integers(1, 7))
 def test_rank_shares_partition_the_batch(size: int, ranks: int) -> None:

@@ -1,4 +1,4 @@
-"""The bundled pointmaze data is what METHOD.md's table says, and the same for the same seed."""
+"""Bundled locomotion data: what it is made of, reproducible, cached, and built in one piece."""
 
 from __future__ import annotations
 
@@ -7,71 +7,96 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tailo_pl.data.sources import pointmaze
+from tailo_pl.data.progress import listener
+from tailo_pl.data.recorder import record
+from tailo_pl.data.sources import locomotion
 from tailo_pl.data.sources.bundled import Bundled
-from tailo_pl.data.trajectories import Trajectories
-from tailo_pl.envs.pointmaze import GOALS, REACHED, START, START_NOISE
+from tailo_pl.data.sources.locomotion import Rollouts, make
+from tailo_pl.envs.locomotion import LocomotionTask
 from tailo_pl.errors import UserError
 
 
-def test_about_600_trajectories_a_quarter_each_way(pointmaze_data: Trajectories) -> None:
-    assert 560 <= len(pointmaze_data) <= 640
-    assert 45_000 <= pointmaze_data.steps <= 55_000
-    names, counts = np.unique(pointmaze_data.origins, return_counts=True)
-    assert set(names) == set(GOALS)
-    assert len(set(counts)) == 1
+def test_random_rollouts_fill_the_asked_number_of_steps_with_whole_episodes_but_the_last() -> None:
+    told: list[tuple[str, int, int]] = []
+    token = listener.set(lambda *what: told.append(what))
+    try:
+        made = make("hopper", "random", [Rollouts(None, 1.0, "random", steps=2000)], False, seed=0)
+    finally:
+        listener.reset(token)
+    assert made.steps == 2000
+    recording = made.recording
+    assert recording.terminals is not None
+    ends = made.offsets[1:] - 1
+    assert recording.terminals[ends[:-1]].all()  # random hoppers fall
+    assert recording.terminals.sum() - recording.terminals[-1] == len(made) - 1  # and nothing else ends an episode
+    assert np.abs(made.actions).max() <= 1 and np.abs(made.actions).max() > 0.99
+    assert told[-1][0] == "hopper random" and told[-1][1] >= 2000 and told[-1][2] == 2000
 
 
-def test_each_way_starts_in_the_middle_and_ends_at_its_goal(pointmaze_data: Trajectories) -> None:
-    assert np.abs(pointmaze_data.first_states[:, :2] - START).max() <= START_NOISE + 1e-6
-    after, known = pointmaze_data.next_observations()
-    final = after[pointmaze_data.offsets[1:] - 1, :2]
-    assert known.all()
-    goals = np.array([GOALS[str(origin)] for origin in pointmaze_data.origins])
-    reached = np.linalg.norm(final - goals, axis=1) <= REACHED + 1e-5
-    np.testing.assert_array_equal(reached, pointmaze_data.returns == 1)
-    assert reached.mean() > 0.95
+def test_same_seed_same_data_other_seed_other_data() -> None:
+    part = [Rollouts("hopper", 0.4, "expert", episodes=2)]
+    one, two, other = (make("hopper", "expert", part, False, seed) for seed in (0, 0, 1))
+    assert np.array_equal(one.observations, two.observations) and np.array_equal(one.actions, two.actions)
+    assert not np.array_equal(one.observations[:100], other.observations[:100])
+    assert one.origins.tolist() == ["expert", "expert"]
 
 
-def test_shapes_and_bounds(pointmaze_data: Trajectories) -> None:
-    assert pointmaze_data.observations.shape == (pointmaze_data.steps, 4)
-    assert pointmaze_data.actions.shape == (pointmaze_data.steps, 2)
-    assert pointmaze_data.observations.dtype == pointmaze_data.actions.dtype == np.float32
-    assert np.abs(pointmaze_data.actions).max() <= 1
-    # Within an episode the next row is the recorded next state.
-    after, _ = pointmaze_data.next_observations()
-    inner = ~pointmaze_data.recording.is_last
-    np.testing.assert_array_equal(after[inner], pointmaze_data.observations[1:][inner[:-1]])
+def test_an_expert_walks_and_its_rewards_are_recorded() -> None:
+    made = make("hopper", "expert", [Rollouts("hopper", 0.0, "expert", episodes=1)], False, seed=0)
+    assert made.returns[0] > 3000
 
 
-def test_cached(pointmaze_data: Trajectories, tailo_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pointmaze, "record", None)  # a second making would stop here
-    again = Bundled("pointmaze").part("directions")
-    np.testing.assert_array_equal(again.observations, pointmaze_data.observations)
-    assert list((tailo_home / "data").glob("pointmaze-directions-*"))
+def test_padded_ant_has_111_numbers_of_which_84_are_zero() -> None:
+    part = [Rollouts(None, 1.0, "random", steps=50)]
+    padded, plain = make("ant", "random", part, True, 0), make("ant", "random", part, False, 0)
+    assert padded.observations.shape == (50, 111) and plain.observations.shape == (50, 27)
+    assert (padded.observations[:, 27:] == 0).all()
+    assert np.array_equal(padded.observations[:, :27], plain.observations)
 
 
-def test_the_seed_decides_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pointmaze, "EPISODES", 1)
-    monkeypatch.setattr(pointmaze, "ROWS", 1)
-    one, again, other = (pointmaze.directions(seed) for seed in (0, 0, 1))
-    for name, array in one.recording.arrays().items():
-        np.testing.assert_array_equal(array, again.recording.arrays()[name])
-    assert not np.array_equal(one.first_states, other.first_states)
-    assert len(np.unique(one.first_states, axis=0)) == 4  # each way has starts of its own
+def test_parts_of_a_task() -> None:
+    for task in locomotion.TASKS:
+        assert {"expert", "medium", "medium-replay", "medium-expert", "random"} <= set(locomotion.parts(task))
+    replay = locomotion.parts("hopper")["medium-replay"]
+    assert len({(one.policy, one.noise_share) for one in replay}) >= 3
 
 
-def test_identity_holds_what_decides_the_data() -> None:
-    one, other = (
-        Bundled("pointmaze", seed=0).identity("directions"),
-        Bundled("pointmaze", seed=1).identity("directions"),
-    )
-    assert one != other
-    assert {"env", "part", "seed", "episodes", "noise", "mujoco"} <= one.keys()
+def test_identity_follows_seed_policy_and_simulator() -> None:
+    identity = Bundled("hopper").identity("expert")
+    assert identity != Bundled("hopper", seed=1).identity("expert")
+    assert identity != Bundled("walker2d").identity("expert")
+    assert "mujoco" in identity and "sha256" in str(identity)
 
 
-def test_unknown_env_and_part() -> None:
-    with pytest.raises(UserError, match=r"'moonwalk'.*pointmaze"):
-        Bundled("moonwalk")
-    with pytest.raises(UserError, match=r"'expert'.*directions"):
-        Bundled("pointmaze").part("expert")
+def test_unknown_part_and_env_are_one_line() -> None:
+    with pytest.raises(UserError, match="no part 'exprt' for env hopper, expected one of expert"):
+        Bundled("hopper").part("exprt")
+    with pytest.raises(UserError, match="env 'hoper' given, expected one of pointmaze, hopper"):
+        Bundled("hoper")
+
+
+def test_an_interrupted_build_leaves_nothing_that_looks_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TAILO_HOME", str(tmp_path))
+
+    def interrupt(what: str, done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    token = listener.set(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Bundled("hopper").part("expert")
+    finally:
+        listener.reset(token)
+    assert not list(tmp_path.rglob("manifest.json"))
+
+
+def test_recording_keeps_the_order_of_the_seeds_whatever_the_rows() -> None:
+    recordings = []
+    for rows in (1, 3):
+        simulator = LocomotionTask("hopper").simulator(rows)
+        recordings.append(record(simulator, lambda states: np.zeros((len(states), 3)), [5, 6, 7, 8]))
+        simulator.close()
+    assert np.array_equal(recordings[0].observations, recordings[1].observations)
+    assert np.array_equal(recordings[0].starts, recordings[1].starts)

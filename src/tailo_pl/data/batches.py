@@ -94,3 +94,20 @@ class StepLoader(Generic[BatchT]):
         while True:
             yield self._batch_at(step)
             step += 1
+
+
+class OneBatch:
+    """A loader of a single batch. (Lightning takes a plain list for a list of loaders.)
+
+    Args:
+        batch: the batch.
+    """
+
+    def __init__(self, batch: WeightedBatch) -> None:
+        self._batch = batch
+
+    def __iter__(self) -> Iterator[WeightedBatch]:
+        yield self._batch
+
+    def __len__(self) -> int:
+        return 1

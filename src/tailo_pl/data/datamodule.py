@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tailo_pl.data.batches import (
+    OneBatch,
     PairBatch,
     ProportionalRows,
     StepGenerator,
@@ -44,6 +45,7 @@ class TaskData(lightning.LightningDataModule):
             in proportion to the weights, which then are 1.
         negatives: file with one mark per TA trajectory: the safe negatives. None: all of TA.
         weights: file with one weight per TA step. None: 1 for all.
+        holdout: for `weighted`: trajectories kept out of training for validation, drawn in proportion to their weight.
         std_floor: added to the standard deviations.
     """
 
@@ -59,16 +61,19 @@ class TaskData(lightning.LightningDataModule):
         negatives: Path_fr | None = None,
         weights: Path_fr | None = None,
         std_floor: float = 1e-4,
+        holdout: int = 0,
     ) -> None:
         super().__init__()
         require_range("batch_size", batch_size, 1, closed="[)")
         require_range("std_floor", std_floor, 0)
+        require_range("holdout", holdout, 0, closed="[)")
         self._source, self._setting = source, setting
         self._batches = batches
         self._batch_size = batch_size
         self._sampling = sampling
         self._negatives, self._weights = negatives, weights
         self._std_floor = std_floor
+        self._holdout = holdout
         self._generator = StepGenerator(seed, stage)
 
     @cached_property
@@ -82,11 +87,38 @@ class TaskData(lightning.LightningDataModule):
         mean, std = state_statistics(self.task.ta)
         return torch.from_numpy(mean).float(), torch.from_numpy(std + self._std_floor).float()
 
+    @cached_property
+    def step_weights(self) -> NDArray[np.float32]:
+        """The weight of every TA step: what the file says, or 1."""
+        if self._weights is None:
+            return np.ones(self.task.ta.steps, dtype=np.float32)
+        return self._read(self._weights, self.task.ta.steps).astype(np.float32)
+
+    @cached_property
+    def held_out(self) -> NDArray[np.bool_]:
+        """Marks the TA steps kept out of training: whole trajectories, those that matter most likely among them."""
+        ta = self.task.ta
+        if not self._holdout:
+            return np.zeros(ta.steps, dtype=bool)
+        shares = np.add.reduceat(self.step_weights, ta.offsets[:-1], dtype=np.float64)
+        if (shares > 0).sum() <= self._holdout:
+            raise UserError(
+                f"holdout: {self._holdout} trajectories asked for, but only {(shares > 0).sum()} carry any weight, "
+                "expected some left to train on"
+            )
+        # Drawn without replacement in proportion to the shares: the largest of u^(1/share), on logarithms.
+        uniform = torch.rand(len(shares), generator=self._generator.at(-1), dtype=torch.float64).numpy()
+        with np.errstate(divide="ignore"):
+            order = np.argsort(np.log(uniform) / shares)[::-1]
+        chosen = np.zeros(len(shares), dtype=bool)
+        chosen[order[: self._holdout]] = True
+        return np.asarray(np.repeat(chosen, ta.lengths))
+
     @property
     def loss_scale(self) -> float:
         """Factor from the sampled loss to that of uniform rows with weights: mean(W) when drawn by W, else 1."""
-        if self._sampling == "proportional" and self._weights is not None:
-            return float(self._read(self._weights, self.task.ta.steps).mean(dtype=np.float64))
+        if self._sampling == "proportional":
+            return float(self.step_weights[~self.held_out].mean(dtype=np.float64))
         return 1.0
 
     def train_dataloader(self) -> StepLoader[Any]:
@@ -94,6 +126,18 @@ class TaskData(lightning.LightningDataModule):
         assert self.trainer is not None
         trainer = self.trainer
         return StepLoader(make, lambda: trainer.global_step)
+
+    def val_dataloader(self) -> OneBatch | list[OneBatch]:
+        """All held-out steps as one batch; no loader without a hold-out."""
+        if not self.held_out.any():
+            return []
+        ta, held = self.task.ta, self.held_out
+        observations, actions = self._place(ta.recording.observations), self._place(ta.recording.actions)
+        rows, weights = torch.from_numpy(ta.index[held]), torch.from_numpy(self.step_weights[held])
+        weights = weights.to(observations.device)
+        return OneBatch(
+            WeightedBatch(self._gather(observations, rows), self._gather(actions, rows), weights, len(rows))
+        )
 
     def _pair_batches(self) -> Any:
         task = self.task
@@ -116,14 +160,11 @@ class TaskData(lightning.LightningDataModule):
 
     def _weighted_batches(self) -> Any:
         ta = self.task.ta
-        if ta.recording.actions is None:
-            raise UserError("TA: no actions recorded, expected state-action trajectories")
         observations, actions = self._place(ta.recording.observations), self._place(ta.recording.actions)
-        rows = torch.from_numpy(ta.index)
-        weights = None if self._weights is None else torch.from_numpy(self._read(self._weights, ta.steps)).float()
-        proportional = None
-        if weights is not None and self._sampling == "proportional":
-            proportional, weights = ProportionalRows(weights), None
+        trained = ~self.held_out
+        rows, weights = torch.from_numpy(ta.index[trained]), torch.from_numpy(self.step_weights[trained])
+        uneven = bool((weights != weights[0]).any())
+        proportional = ProportionalRows(weights) if self._sampling == "proportional" and uneven else None
         size = self._batch_size
 
         def batch_at(step: int) -> WeightedBatch:
@@ -131,7 +172,7 @@ class TaskData(lightning.LightningDataModule):
             drawn = proportional(size, generator) if proportional else uniform_rows(len(rows), size, generator)
             share = self._share(drawn)
             chosen = rows[share]
-            drawn_weights = torch.ones(len(share)) if weights is None else weights[share]
+            drawn_weights = torch.ones(len(share)) if proportional else weights[share]
             return WeightedBatch(
                 self._gather(observations, chosen),
                 self._gather(actions, chosen),
@@ -145,8 +186,10 @@ class TaskData(lightning.LightningDataModule):
         assert self.trainer is not None
         return rank_share(rows, self.trainer.global_rank, self.trainer.world_size)
 
-    def _place(self, array: NDArray[Any]) -> Tensor:
+    def _place(self, array: NDArray[Any] | None) -> Tensor:
         """The array as a tensor on the training device, or left on the host when it would crowd the device."""
+        if array is None:
+            raise UserError("TA: no actions recorded, expected state-action trajectories")
         tensor = torch.from_numpy(np.asarray(array, dtype=np.float32))
         assert self.trainer is not None
         device = self.trainer.strategy.root_device

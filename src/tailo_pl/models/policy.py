@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from tailo_pl.data.batches import WeightedBatch
 from tailo_pl.errors import UserError, require_range
@@ -27,6 +28,8 @@ class WeightedBCPolicy(StageModule):
             beyond it).
         learning_rate: Adam's step size.
         weight_decay: Adam's L2 term, for the loss weighted by W; drawing in proportion to W rescales it.
+        schedule: `constant` learning rate, or `cosine` decay to zero at the last step.
+        averaging: decay of an exponential average of the weights, with which the policy then acts; 0: none.
         hidden: widths of the hidden (ReLU) layers.
     """
 
@@ -41,24 +44,31 @@ class WeightedBCPolicy(StageModule):
         likelihood: Likelihood = "squashed",
         learning_rate: float = 1e-4,
         weight_decay: float = 1e-5,
+        schedule: Literal["constant", "cosine"] = "constant",
+        averaging: float = 0.0,
         hidden: Sequence[int] = (256, 256),
     ) -> None:
         super().__init__(observation_dim, learning_rate)
         require_range("weight_decay", weight_decay, 0, closed="[)")
+        require_range("averaging", averaging, 0, 1, closed="[)")
         if len(action_low) != len(action_high) or any(
             low >= high for low, high in zip(action_low, action_high, strict=True)
         ):
             raise UserError(f"action bounds: {action_low} and {action_high} given, expected low < high per dimension")
         self.save_hyperparameters(logger=False)
         self.weight_decay = weight_decay
+        self.schedule = schedule
         self.log_likelihood = squashed_log_likelihood if likelihood == "squashed" else censored_log_likelihood
         self.network = mlp(observation_dim, hidden, 2 * len(action_low), nn.ReLU)
+        self.averaging = averaging
+        self.average = copy.deepcopy(self.network).requires_grad_(False) if averaging else None
         self.register_buffer("action_low", torch.tensor(action_low, dtype=torch.float32))
         self.register_buffer("action_high", torch.tensor(action_high, dtype=torch.float32))
 
-    def distribution(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log-variance, before tanh, at raw states."""
-        mean, head = self.network(self.standardise(states)).float().chunk(2, dim=-1)
+    def distribution(self, states: Tensor, network: nn.Module | None = None) -> tuple[Tensor, Tensor]:
+        """Mean and log-variance, before tanh, at raw states; of the averaged network where there is one."""
+        network = network or self.average or self.network
+        mean, head = network(self.standardise(states)).float().chunk(2, dim=-1)
         return mean, 7 * torch.tanh(head) - 3
 
     def forward(self, states: Tensor) -> Tensor:
@@ -71,13 +81,33 @@ class WeightedBCPolicy(StageModule):
         return 2 * (actions - self.action_low) / (self.action_high - self.action_low) - 1
 
     def training_step(self, batch: WeightedBatch, batch_idx: int) -> Tensor:
-        mean, log_variance = self.distribution(batch.observations)
+        mean, log_variance = self.distribution(batch.observations, self.network)
         likelihoods = self.log_likelihood(mean, log_variance, self.normalise(batch.actions))
         (loss,) = batch_means([-batch.weights * likelihoods], [batch.size])
         self.log_now_and_then({"loss": loss})
         return loss
 
-    def configure_optimizers(self) -> Optimizer:
+    def on_train_batch_end(self, outputs: Any, batch: WeightedBatch, batch_idx: int) -> None:
+        if self.average is not None:
+            torch._foreach_lerp_(
+                list(self.average.parameters()), [p.data for p in self.network.parameters()], 1 - self.averaging
+            )
+
+    def validation_step(self, batch: WeightedBatch, batch_idx: int) -> None:
+        """Weighted likelihood and weighted action error on trajectories that training does not see."""
+        actions = self.normalise(batch.actions)
+        mean, log_variance = self.distribution(batch.observations)
+        losses = -self.log_likelihood(mean, log_variance, actions)
+        errors = (torch.tanh(mean) - actions).square().mean(-1)
+        total = batch.weights.sum()
+        numbers = {"loss": (batch.weights * losses).sum() / total, "error": (batch.weights * errors).sum() / total}
+        self.log_dict({f"held_out/{name}": value for name, value in numbers.items()})
+
+    def configure_optimizers(self) -> Any:
         # Drawn in proportion to W, the loss is larger by 1/mean(W): the L2 term grows along to keep the balance.
         decay = self.weight_decay / self.data.loss_scale
-        return torch.optim.Adam(self.network.parameters(), lr=self.learning_rate, weight_decay=decay, fused=True)
+        adam = torch.optim.Adam(self.network.parameters(), lr=self.learning_rate, weight_decay=decay, fused=True)
+        if self.schedule == "constant":
+            return adam
+        cosine = torch.optim.lr_scheduler.CosineAnnealingLR(adam, self.trainer.max_steps)
+        return {"optimizer": adam, "lr_scheduler": {"scheduler": cosine, "interval": "step"}}

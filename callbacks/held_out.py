@@ -1,0 +1,68 @@
+"""HeldOutChoice: which weights to keep, judged without a simulator."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import torch
+from lightning import Callback, LightningModule, Trainer
+from torch import Tensor
+
+from tailo_pl.errors import require_range
+
+
+class HeldOutChoice(Callback):
+    """Keeps the weights that did best on held-out trajectories, stops when nothing improves, restores them at the end.
+
+    Fires after each validation. Must stand before callbacks that use the trained module at the end of training.
+
+    Args:
+        monitor: name of the validation number; smaller is better.
+        patience: validations without improvement after which training stops; 0 never stops it.
+        min_delta: improvement, as a share of the best so far, below which a validation counts as none.
+    """
+
+    def __init__(self, monitor: str = "held_out/error", patience: int = 0, min_delta: float = 0.0) -> None:
+        require_range("patience", patience, 0, closed="[)")
+        require_range("min_delta", min_delta, 0, 1, closed="[)")
+        self._monitor = monitor
+        self._patience = patience
+        self._min_delta = min_delta
+        self.best = math.inf
+        self.best_step = 0
+        self._reference = math.inf
+        self._since = 0
+        self._weights: dict[str, Tensor] | None = None
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        value = float(trainer.callback_metrics[self._monitor])
+        if value < self.best:
+            self.best, self.best_step = value, trainer.global_step
+            self._weights = copy.deepcopy(pl_module.state_dict())
+        if value < self._reference * (1 - self._min_delta):
+            self._reference, self._since = value, 0
+        else:
+            self._since += 1
+            if self._patience and self._since >= self._patience:
+                trainer.should_stop = True
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self._weights is not None:
+            pl_module.load_state_dict(self._weights)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "best": self.best,
+            "best_step": self.best_step,
+            "reference": self._reference,
+            "since": self._since,
+            "weights": self._weights,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.best, self.best_step = state_dict["best"], state_dict["best_step"]
+        self._reference, self._since = state_dict["reference"], state_dict["since"]
+        weights = state_dict["weights"]
+        self._weights = None if weights is None else {name: torch.as_tensor(value) for name, value in weights.items()}
