@@ -49,7 +49,7 @@ class RolloutScore(Callback):
         self._every = every_n_steps
         self._seeds = episode_seeds(seed, "rollout", episodes)
         self._simulator: Any = None
-        self._returns, self._lengths, self._terminated = CatMetric(), CatMetric(), CatMetric()
+        self._returns, self._lengths, self._terminated = (CatMetric(nan_strategy="disable") for _ in range(3))
         self.history: list[Evaluation] = []
 
     def on_train_batch_end(
@@ -87,7 +87,8 @@ class RolloutScore(Callback):
         )
         for metric in (self._returns, self._lengths, self._terminated):
             metric.reset()
-        scores = self._environment.reference.normalise(returns)
+        # An episode that ended in a numerical error scores 0, as in the paper.
+        scores = np.where(np.isfinite(returns), self._environment.reference.normalise(returns), 0.0)
         evaluation = Evaluation(
             step=trainer.global_step,
             score=float(scores.mean()),

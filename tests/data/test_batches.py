@@ -71,12 +71,15 @@ class TestRows:
         assert shares[weights == 0].sum() == 0
 
     def test_weights_of_very_different_size(self) -> None:
-        # 1e6 rows of weight 1e-6 beside one of weight 1: half of the draws each; float32 sums would stop growing.
-        weights = torch.full((1_000_001,), 1e-6)
+        # One row of weight 1, then 2^20 rows of 2^-26, together 1/64. Above 1, float32 counts in steps of 2^-23:
+        # a sum in float32 would grow only at every eighth row and never draw the others.
+        weights = torch.full((2**20 + 1,), 2.0**-26)
         weights[0] = 1.0
-        drawn = ProportionalRows(weights)(20_000, StepGenerator(0, "policy").at(0))
-        assert (drawn == 0).float().mean().item() == pytest.approx(0.5, abs=0.02)
-        assert drawn[drawn > 0].double().mean().item() == pytest.approx(500_000, rel=0.03)
+        drawn = ProportionalRows(weights)(50_000, StepGenerator(0, "policy").at(0))
+        small = drawn[drawn > 0]
+        assert len(small) / 50_000 == pytest.approx(1 / 65, rel=0.2)  # standard deviation 3.6 %
+        assert set((small % 8).tolist()) == set(range(8))
+        assert small.double().mean().item() == pytest.approx(2**19, rel=0.1)
 
     @given(
         st.lists(st.sampled_from([0.0, 0.0, 1e-30, 0.5, 1.0]), min_size=1, max_size=20).filter(any), st.integers(0, 99)

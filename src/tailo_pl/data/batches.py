@@ -46,7 +46,7 @@ class StepGenerator:
         self._generator = torch.Generator()
 
     def at(self, step: int) -> torch.Generator:
-        # Odd multiplier: different steps never share a seed within a stage.
+        # PyTorch uses the low 32 bits; with an odd multiplier no two of 2^32 steps of a stage share them.
         mixed = (self._key + step * 0x9E3779B97F4A7C15) % 2**64
         return self._generator.manual_seed(mixed - 2**63)
 

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import shutil
-import tempfile
+import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -43,11 +43,11 @@ def cached(name: str, identity: Mapping[str, Any], build: Callable[[], Trajector
     if folder.exists():
         try:
             return read(folder)
-        except (OSError, ValueError, KeyError, UserError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, UserError) as error:
             log.warning("%s: damaged cache entry (%s), building it again", folder, error)
             shutil.rmtree(folder, ignore_errors=True)
-    made = build()
-    write(made, folder, identity)
+    _make_folder(folder.parent)  # before the work, so that a folder that cannot be written is found at once
+    write(build(), folder, identity)
     return read(folder)
 
 
@@ -60,11 +60,7 @@ def write(trajectories: Trajectories, folder: Path, identity: Mapping[str, Any])
         "offsets": trajectories.offsets,
         "origins": trajectories.origins,
     }
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
-    except OSError as error:
-        raise UserError(f"{folder.parent}: cannot write the data cache ({error.strerror}); set TAILO_HOME") from error
+    scratch = _make_folder(folder.parent / f".making-{uuid.uuid4().hex}")
     try:
         for key, array in arrays.items():
             np.save(scratch / f"{key}.npy", array)
@@ -80,6 +76,14 @@ def write(trajectories: Trajectories, folder: Path, identity: Mapping[str, Any])
         raise UserError(f"{folder}: cannot write the data cache ({error.strerror})") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _make_folder(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot write the data cache ({error.strerror}); set TAILO_HOME") from error
+    return folder
 
 
 def read(folder: Path) -> Trajectories:

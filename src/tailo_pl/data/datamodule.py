@@ -163,8 +163,8 @@ class TaskData(lightning.LightningDataModule):
         observations, actions = self._place(ta.recording.observations), self._place(ta.recording.actions)
         trained = ~self.held_out
         rows, weights = torch.from_numpy(ta.index[trained]), torch.from_numpy(self.step_weights[trained])
-        uneven = bool((weights != weights[0]).any())
-        proportional = ProportionalRows(weights) if self._sampling == "proportional" and uneven else None
+        weighted = self._weights is not None
+        proportional = ProportionalRows(weights) if self._sampling == "proportional" and weighted else None
         size = self._batch_size
 
         def batch_at(step: int) -> WeightedBatch:

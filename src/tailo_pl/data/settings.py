@@ -56,6 +56,9 @@ class Examples(Setting):
 
     def cut(self, parts: Mapping[str, Trajectories]) -> Task:
         ta = parts["directions"]
+        if self.origin not in ta.origins:
+            there = ", ".join(dict.fromkeys(ta.origins.tolist()))
+            raise UserError(f"setting.origin: {self.origin!r} given, expected one of {there}")
         reached = ta.take(ta.origins == self.origin)
         steps_to_end = np.repeat(reached.offsets[1:], reached.lengths) - np.arange(reached.steps)
         candidates = np.flatnonzero(steps_to_end <= self.last)

@@ -189,6 +189,10 @@ class Trajectories:
                 raise ValueError(f"{len(chosen)} marks for {len(self)} trajectories")
             chosen = np.flatnonzero(chosen)
         chosen = chosen.astype(np.int64)
+        if len(chosen) and (chosen.min() < 0 or chosen.max() >= len(self)):
+            raise ValueError(
+                f"trajectories {chosen.min()} to {chosen.max()} of {len(self)}, expected 0 to {len(self) - 1}"
+            )
         lengths = self.lengths[chosen]
         offsets = np.append(0, np.cumsum(lengths))
         # Position of every step: its trajectory's old start plus its place within the trajectory.
