@@ -39,7 +39,7 @@ def cached(name: str, identity: Mapping[str, Any], build: Callable[[], Trajector
         identity: everything that decides their content; part of the entry's name.
         build: makes them.
     """
-    folder = home() / "data" / f"{name}-{fingerprint({'schema': SCHEMA, **identity})}"
+    folder = _folder(name, identity)
     if folder.exists():
         try:
             return read(folder)
@@ -49,6 +49,15 @@ def cached(name: str, identity: Mapping[str, Any], build: Callable[[], Trajector
     _make_folder(folder.parent)  # before the work, so that a folder that cannot be written is found at once
     write(build(), folder, identity)
     return read(folder)
+
+
+def content_fingerprint(name: str, identity: Mapping[str, Any]) -> str:
+    """A short name for what an entry holds, from its manifest."""
+    return fingerprint(json.loads((_folder(name, identity) / "manifest.json").read_text())["sha256"])
+
+
+def _folder(name: str, identity: Mapping[str, Any]) -> Path:
+    return home() / "data" / f"{name}-{fingerprint({'schema': SCHEMA, **identity})}"
 
 
 def write(trajectories: Trajectories, folder: Path, identity: Mapping[str, Any]) -> None:

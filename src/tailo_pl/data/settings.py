@@ -185,10 +185,10 @@ def load_task(source: Source, setting: Setting) -> Task:
 
 
 def task_fingerprint(source: Source, setting: Setting) -> str:
-    """Names the data of a task without reading it: the sources' identities, the setting and its parameters."""
+    """Names the data of a task: the content of the parts, the setting and its parameters."""
     return fingerprint(
         {
-            "parts": [source.identity(name) for name in setting.parts],
+            "parts": [source.fingerprint(name) for name in setting.parts],
             "setting": type(setting).__qualname__,
             "parameters": vars(setting),
         }

@@ -45,12 +45,21 @@ class Bundled(Source):
         self._env = env
         self._seed = seed
         self._parts = _parts(env, pad_contact_forces)
+        self._open: dict[str, Trajectories] = {}
 
     def part(self, name: str) -> Trajectories:
         identity = self.identity(name)
-        return cache.cached(f"{self._env}-{name}", identity, lambda: self._parts[name].make(self._seed))
+        if name not in self._open:
+            make = partial(self._parts[name].make, self._seed)
+            self._open[name] = cache.cached(f"{self._env}-{name}", identity, make)
+        return self._open[name]
+
+    def fingerprint(self, name: str) -> str:
+        self.part(name)
+        return cache.content_fingerprint(f"{self._env}-{name}", self.identity(name))
 
     def identity(self, name: str) -> dict[str, object]:
+        """What decides the content of a part before it is made: the name of its cache entry."""
         if name not in self._parts:
             there = ", ".join(self._parts)
             raise UserError(f"source bundled: no part {name!r} for env {self._env}, expected one of {there}")

@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from tailo_pl.data.progress import listener
 from tailo_pl.data.recorder import record
@@ -84,33 +85,45 @@ def parts(task: str) -> dict[str, list[Rollouts]]:
 def identity(part: list[Rollouts], padded: bool) -> dict[str, object]:
     """What decides a part besides its seed."""
     rollouts = [one.identity() for one in part]
-    return {"maker": 1, "rows": ROWS, "rollouts": rollouts, "padded": padded, "mujoco": version("mujoco")}
+    return {"maker": 2, "rows": ROWS, "rollouts": rollouts, "padded": padded, "mujoco": version("mujoco")}
 
 
 def make(task: str, name: str, part: list[Rollouts], padded: bool, seed: int) -> Trajectories:
-    """Roll out a part, all cores at work; `padded` is the ant's form with 84 zeros."""
-    made = []
-    for number, rollouts in enumerate(part):
-        environment = LocomotionTask(task, rollouts.body, padded)
-        simulator = environment.simulator(min(ROWS, rollouts.episodes or ROWS))
-        # The noise of an episode does not depend on how many are played, nor on the other rollouts of the part.
-        stream = f"data/{rollouts.policy}/{rollouts.noise_share}/{rollouts.body}"
-        rng = np.random.default_rng(int(episode_seeds(seed, stream, 1)[0]))
-        actor = _actor(rollouts, simulator.action_dim, rng)
-        label = f"{task} {name}" + (f" {number + 1}/{len(part)}" if len(part) > 1 else "")
-        total = rollouts.steps or (rollouts.episodes or 0) * HORIZON
-        try:
-            recording = record(
-                simulator,
-                actor,
-                _seeds(seed, stream, rollouts.episodes),
-                steps=rollouts.steps,
-                progress=_reporter(label, total),
-            )
-        finally:
-            simulator.close()
-        made.append(Trajectories.of(recording, rollouts.origin))
+    """Roll out a part, all cores at work; `padded` is the ant's form with 84 zeros.
+
+    Matrix products run on one thread: their last digits depend on the number of threads, and in these systems the
+    last digit decides everything a few hundred steps later. The simulator's threads do not share sums.
+    """
+    with threadpool_limits(limits=1, user_api="blas"):
+        made = [_roll_out(task, rollouts, padded, seed, label) for label, rollouts in _labelled(task, name, part)]
     return Trajectories.stack(made) if len(made) > 1 else made[0]
+
+
+def _labelled(task: str, name: str, part: list[Rollouts]) -> list[tuple[str, Rollouts]]:
+    """Each batch of episodes with what its progress bar says."""
+    if len(part) == 1:
+        return [(f"{task} {name}", part[0])]
+    return [(f"{task} {name} {number}/{len(part)}", rollouts) for number, rollouts in enumerate(part, start=1)]
+
+
+def _roll_out(task: str, rollouts: Rollouts, padded: bool, seed: int, label: str) -> Trajectories:
+    environment = LocomotionTask(task, rollouts.body, padded)
+    simulator = environment.simulator(min(ROWS, rollouts.episodes or ROWS))
+    # Each kind of episodes has a stream of its own, whatever else the part holds.
+    stream = f"data/{rollouts.policy}/{rollouts.noise_share}/{rollouts.body}"
+    rng = np.random.default_rng(int(episode_seeds(seed, stream, 1)[0]))
+    total = rollouts.steps or (rollouts.episodes or 0) * HORIZON
+    try:
+        recording = record(
+            simulator,
+            _actor(rollouts, simulator.action_dim, rng),
+            _seeds(seed, stream, rollouts.episodes),
+            steps=rollouts.steps,
+            progress=_reporter(label, total),
+        )
+    finally:
+        simulator.close()
+    return Trajectories.of(recording, rollouts.origin)
 
 
 def _seeds(seed: int, stream: str, episodes: int | None) -> Iterable[int]:

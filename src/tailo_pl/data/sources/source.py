@@ -15,8 +15,8 @@ class Source(ABC):
         """The trajectories of one part. Raises `UserError` naming the parts there are."""
 
     @abstractmethod
-    def identity(self, name: str) -> dict[str, object]:
-        """Everything that decides the content of a part, for fingerprints, without reading it."""
+    def fingerprint(self, name: str) -> str:
+        """Names the content of a part: equal for equal data, different for different data."""
 
     @abstractmethod
     def describe(self) -> str:
