@@ -33,8 +33,8 @@ class Given(Source):
     def part(self, name: str) -> Trajectories:
         return self._parts[name]
 
-    def identity(self, name: str) -> dict[str, object]:
-        return {"part": name}
+    def fingerprint(self, name: str) -> str:
+        return name
 
     def describe(self) -> str:
         return "given"

@@ -45,10 +45,10 @@ class Origin(NamedTuple):
 
 ORIGINS = {
     "ant": Origin("ant", STOCK, "TRPO", 1_500_000),
-    "ant-crippled-leg": Origin("ant", "crippled-leg", "TRPO", 1_500_000),
+    "ant-crippled-leg": Origin("ant", "crippled-leg", "TRPO", 614_400),
     "ant-medium": Origin("ant", STOCK, "TRPO", 700_000),
     "halfcheetah": Origin("halfcheetah", STOCK, "TD3", 475_000),
-    "halfcheetah-half-torso": Origin("halfcheetah", "half-torso", "TD3", 450_000),
+    "halfcheetah-half-torso": Origin("halfcheetah", "half-torso", "TD3", 125_000),
     "halfcheetah-medium": Origin("halfcheetah", STOCK, "TD3", 75_000),
     "hopper": Origin("hopper", STOCK, "TRPO", 300_000),
     "hopper-medium": Origin("hopper", STOCK, "TRPO", 100_000),

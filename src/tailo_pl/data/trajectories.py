@@ -190,7 +190,7 @@ class Trajectories:
             chosen = np.flatnonzero(chosen)
         chosen = chosen.astype(np.int64)
         if len(chosen) and (chosen.min() < 0 or chosen.max() >= len(self)):
-            raise ValueError(
+            raise IndexError(
                 f"trajectories {chosen.min()} to {chosen.max()} of {len(self)}, expected 0 to {len(self) - 1}"
             )
         lengths = self.lengths[chosen]

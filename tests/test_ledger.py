@@ -1,0 +1,75 @@
+"""The ledger: cells expand, only missing ones are run, tables come from files alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tailo_pl.errors import UserError
+from tailo_pl.ledger import markdown_table, read_cells, run_missing, write_tables
+
+SMALL = """
+- env: pointmaze
+  method: bc
+  preset.policy_steps: 5
+  preset.rollout.episodes: 1
+  preset.rollout.every_n_steps: 0
+  trainer: cpu
+  seed: [0, 1]
+"""
+
+
+def test_lists_mean_all_combinations(tmp_path: Path) -> None:
+    path = tmp_path / "cells.yaml"
+    path.write_text("- {env: [hopper, ant], method: bc, seed: [0, 1]}\n- {env: hopper, method: bc, seed: 0}\n")
+    cells = read_cells(path)
+    assert [cell.command for cell in cells] == [
+        "tailo train env=hopper method=bc seed=0",
+        "tailo train env=hopper method=bc seed=1",
+        "tailo train env=ant method=bc seed=0",
+        "tailo train env=ant method=bc seed=1",
+    ]
+    assert cells[0].name == "env-hopper_method-bc_seed-0"
+
+
+@pytest.mark.parametrize("text", ["env: hopper", "- hopper", "[", ""])
+def test_a_list_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "cells.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"cells\.yaml"):
+        read_cells(path)
+
+
+def test_only_missing_cells_are_run_and_each_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tailo_pl.ledger.EPISODES", 2)
+    cells = tmp_path / "results" / "cells.yaml"
+    cells.parent.mkdir()
+    cells.write_text(SMALL)
+    run_missing(cells, only="seed-1")
+    (first,) = cells.parent.glob("*.json")
+    stamp = first.stat().st_mtime_ns
+    run_missing(cells)
+    assert first.stat().st_mtime_ns == stamp and len(list(cells.parent.glob("*.json"))) == 2
+    cell = json.loads(first.read_text())
+    assert cell["seed"] == 1 and cell["episodes"] == 2 and len(cell["returns"]) == 2
+    assert cell["command"].startswith("tailo train env=pointmaze method=bc")
+    assert cell["data"]["fingerprint"] and cell["versions"]["torch"] and cell["cpu_seconds"] > 0
+    (tmp_path / "README.md").write_text("before\n<!-- results:begin -->\nold\n<!-- results:end -->\nafter\n")
+    write_tables(cells.parent, tmp_path)
+    text = (tmp_path / "README.md").read_text()
+    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert "| pointmaze | examples | bc | fast |" in text and "seed=0,1" in text
+
+
+def test_table_gives_mean_and_deviation_over_seeds() -> None:
+    def cell(seed: int, score: float) -> dict[str, object]:
+        named = {"env": "hopper", "setting": "standard", "method": "tailo", "preset": "fast"}
+        return {**named, "seed": seed, "score": score, "cpu_seconds": 10.0, "overrides": ["env=hopper", f"seed={seed}"]}
+
+    table = markdown_table([cell(1, 90.0), cell(0, 100.0)])
+    assert table.splitlines()[2] == (
+        "| hopper | standard | tailo | fast | 95.0 ± 5.0 | 2 | 10 | `tailo train -m env=hopper seed=0,1` |"
+    )
