@@ -22,6 +22,7 @@ from tailo_pl.data.cache import fingerprint
 from tailo_pl.data.settings import Task, load_task, task_fingerprint
 from tailo_pl.errors import UserError
 from tailo_pl.experiment import SCHEMA, Experiment
+from tailo_pl.ranks import is_first, wait_for_all
 from tailo_pl.weights import safe_negatives, trajectory_weights
 
 INDEX = ".stages"  # under the runs' root: key of a finished stage -> its folder
@@ -58,7 +59,10 @@ def run_stages(experiment: Experiment, run_dir: Path, on_stage: Callable[[StageR
     for name in experiment.stages:
         folder = run_dir / name
         key = keys[name] = stage_key(experiment, name, keys)
-        result = _finished(folder, key) or _reuse(root, folder, key)
+        if is_first() and _finished(folder, key) is None:
+            _reuse(root, folder, key)
+        wait_for_all()
+        result = _finished(folder, key)
         if result is None:
             result = _train(experiment, name, key, task, folder)
             _index(root, folder, key)
@@ -109,15 +113,15 @@ def _finished(folder: Path, key: str) -> StageResult | None:
     return result if whole else None
 
 
-def _reuse(root: Path, folder: Path, key: str) -> StageResult | None:
+def _reuse(root: Path, folder: Path, key: str) -> None:
     """Copy a finished stage of another run: small files, and each run stays whole when others are deleted."""
     try:
         other = root / (root / INDEX / key).read_text().strip()
     except OSError:
-        return None
+        return
     result = _finished(other, key)
     if result is None:
-        return None
+        return
     scratch = folder.with_name(f".{folder.name}")
     shutil.rmtree(scratch, ignore_errors=True)
     shutil.copytree(other, scratch)
@@ -125,27 +129,32 @@ def _reuse(root: Path, folder: Path, key: str) -> StageResult | None:
     write_json(scratch / "stage.json", asdict(reused))
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(scratch, folder)
-    return reused
 
 
 def _index(root: Path, folder: Path, key: str) -> None:
+    if not is_first():
+        return
     (root / INDEX).mkdir(parents=True, exist_ok=True)
     write_text(root / INDEX / key, os.path.relpath(folder, root))
 
 
 def _train(experiment: Experiment, name: str, key: str, task: Task, folder: Path) -> StageResult:
-    shutil.rmtree(folder, ignore_errors=True)  # what an interrupted attempt left
-    folder.mkdir(parents=True)
     wall, cpu = time.perf_counter(), time.process_time()
-    inputs = _write_inputs(experiment, name, task, folder)
-    config = stage_config(experiment, name, task.ta.recording.observations.shape[1], inputs=inputs)
-    (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    if is_first():
+        shutil.rmtree(folder, ignore_errors=True)  # what an interrupted attempt left
+        folder.mkdir(parents=True)
+        inputs = _write_inputs(experiment, name, task, folder)
+        config = stage_config(experiment, name, task.ta.recording.observations.shape[1], inputs=inputs)
+        (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    wait_for_all()
+    config = yaml.safe_load((folder / "config.yaml").read_text())
     built = build_stage(config, folder, task)
     built.trainer.fit(built.model, datamodule=built.data)
     if built.trainer.interrupted:
         raise KeyboardInterrupt
-    for output, array in built.model.hand_on(task).items():
-        np.save(folder / f"{output}.npy", array)
+    if is_first():
+        for output, array in built.model.hand_on(task).items():
+            np.save(folder / f"{output}.npy", array)
     result = StageResult(
         schema=SCHEMA,
         stage=name,
@@ -162,7 +171,9 @@ def _train(experiment: Experiment, name: str, key: str, task: Task, folder: Path
             for evaluation in callback.history
         ],
     )
-    write_json(folder / "stage.json", asdict(result))
+    if is_first():
+        write_json(folder / "stage.json", asdict(result))
+    wait_for_all()
     return result
 
 

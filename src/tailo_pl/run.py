@@ -24,6 +24,7 @@ from tailo_pl.experiment import SCHEMA, Experiment, read_experiment
 from tailo_pl.models import WeightedBCPolicy
 from tailo_pl.models.acting import actor
 from tailo_pl.pipeline import StageResult, run_stages, write_json
+from tailo_pl.ranks import is_first, process_group
 
 PACKAGES = ("tailo_pl", "torch", "lightning", "gymnasium", "gymnasium-robotics", "mujoco", "numpy")
 OnStage = Callable[[StageResult], None]
@@ -77,9 +78,11 @@ def execute(run_dir: Path, on_stage: OnStage = lambda result: None) -> dict[str,
 def work(run_dir: Path, on_stage: OnStage = lambda result: None) -> dict[str, Any]:
     """Run all stages in this process (one of several under torchrun) and write the summary."""
     experiment = load_run(run_dir)
-    results = run_stages(experiment, run_dir, on_stage)
-    summary = _summary(experiment, run_dir, results)
-    write_json(run_dir / "summary.json", summary)
+    with process_group():
+        results = run_stages(experiment, run_dir, on_stage)
+        summary = _summary(experiment, run_dir, results)
+        if is_first():
+            write_json(run_dir / "summary.json", summary)
     return summary
 
 

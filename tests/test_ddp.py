@@ -1,0 +1,49 @@
+"""Two processes do what one does: the same batches, the same weights after the first updates of every stage."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+SMALL = (
+    "preset.pretrain_steps=20",
+    "preset.formal_steps=20",
+    "preset.policy_steps=20",
+    "preset.discriminator_batch=65",  # shares of 33 and 32
+    "preset.policy_batch=65",
+    "preset.rollout.episodes=3",
+    "preset.rollout.every_n_steps=0",
+    "trainer.accelerator=cpu",
+)
+
+
+def train(folder: Path, *overrides: str) -> Path:
+    done = subprocess.run(
+        [sys.executable, "-m", "tailo_pl.cli", "train", "name=run", f"runs={folder}", *SMALL, *overrides],
+        cwd=folder.parent,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder / "pointmaze/examples/tailo/run"
+
+
+@pytest.mark.slow
+def test_two_processes_end_where_one_does(tmp_path: Path) -> None:
+    one = train(tmp_path / "one")
+    two = train(tmp_path / "two", "trainer=ddp", "trainer.devices=2", "trainer.accelerator=cpu")
+    for stage in ("pretrain", "formal", "policy"):
+        ours, theirs = (
+            torch.load(run / stage / "checkpoints/last.ckpt", weights_only=True)["state_dict"] for run in (one, two)
+        )
+        for name, value in ours.items():
+            assert torch.allclose(value, theirs[name], atol=1e-5), (stage, name, (value - theirs[name]).abs().max())
+    rows = (two / "policy" / "metrics.csv").read_text().splitlines()
+    assert sum("rollout/score" in row for row in rows) == 1  # one header: one process writes
