@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from hydra import compose, initialize_config_module
 from omegaconf import OmegaConf
 
 from tailo_pl import run
 from tailo_pl.errors import UserError
 from tailo_pl.experiment import read_experiment
-from tailo_pl.pipeline import write_json, write_text
+from tailo_pl.files import read_yaml, write_json, write_text
 
 EPISODES = 100
 TABLES = ("README.md", "docs/results.md")
@@ -47,12 +46,7 @@ class Cell:
 
 def read_cells(path: Path) -> list[Cell]:
     """The cells of a list: each entry maps overrides to a value or a list of values, and means all combinations."""
-    try:
-        entries = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}), expected a list of cells") from error
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from error
+    entries = read_yaml(path, "a list of cells")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise UserError(f"{path}: expected a list of entries, each with overrides as keys")
     return list(dict.fromkeys(cell for entry in entries for cell in _expand(entry)))

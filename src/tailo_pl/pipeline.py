@@ -22,6 +22,7 @@ from tailo_pl.data.cache import fingerprint
 from tailo_pl.data.settings import Task, load_task, task_fingerprint
 from tailo_pl.errors import UserError
 from tailo_pl.experiment import SCHEMA, Experiment
+from tailo_pl.files import write_json, write_text
 from tailo_pl.ranks import is_first, wait_for_all
 from tailo_pl.weights import safe_negatives, trajectory_weights
 
@@ -203,15 +204,3 @@ def _scores(folder: Path, stage: str) -> NDArray[Any]:
 def _last_loss(built: Built) -> float | None:
     loss = built.trainer.callback_metrics.get("loss")
     return None if loss is None else float(loss)
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file that is whole or not there."""
-    write_text(path, json.dumps(value, indent=1) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file that is whole or not there."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.write_text(text)
-    os.replace(scratch, path)

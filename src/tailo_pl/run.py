@@ -21,9 +21,10 @@ from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.evaluation import Episodes, episode_seeds, run_episodes
 from tailo_pl.errors import UserError, require_range
 from tailo_pl.experiment import SCHEMA, Experiment, read_experiment
+from tailo_pl.files import read_yaml, write_json
 from tailo_pl.models import WeightedBCPolicy
 from tailo_pl.models.acting import actor
-from tailo_pl.pipeline import StageResult, run_stages, write_json
+from tailo_pl.pipeline import StageResult, run_stages
 from tailo_pl.ranks import is_first, process_group
 
 PACKAGES = ("tailo_pl", "torch", "lightning", "gymnasium", "gymnasium-robotics", "mujoco", "numpy")
@@ -89,12 +90,7 @@ def work(run_dir: Path, on_stage: OnStage = lambda result: None) -> dict[str, An
 def load_run(run_dir: Path) -> Experiment:
     """The experiment of a run folder."""
     path = run_dir / "config.yaml"
-    try:
-        config = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}), expected the folder of a run") from error
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from error
+    config = read_yaml(path, "the folder of a run")
     if not isinstance(config, dict):
         raise UserError(f"{path}: {type(config).__name__} found, expected keys and values")
     return read_experiment(config)

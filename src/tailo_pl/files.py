@@ -1,0 +1,34 @@
+"""Small text files: read with an error that names them, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tailo_pl.errors import UserError
+
+
+def read_yaml(path: Path, expected: str) -> Any:
+    """What a YAML file holds; `expected` says what it should be when it cannot be read."""
+    try:
+        return yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}), expected {expected}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from error
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON file that is whole or not there."""
+    write_text(path, json.dumps(value, indent=1) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file that is whole or not there."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch.write_text(text)
+    os.replace(scratch, path)
