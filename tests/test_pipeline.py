@@ -194,3 +194,25 @@ def test_evaluate_says_which_checkpoint_is_damaged(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(UserError, match=r"last\.ckpt: cannot be read as a policy"):
         run.evaluate(run_dir, 1)
+
+
+def test_mixed_precision_trains_every_stage(tmp_path: Path) -> None:
+    run_dir, summary = trained(tmp_path, "mixed", "trainer.precision=bf16-mixed")
+    assert all(np.isfinite(stage["loss"]) for stage in summary["stages"])
+    assert np.load(run_dir / "formal/scores.npy").dtype == np.float32
+    assert all(value.dtype == torch.float32 for value in weights_of(run_dir, "policy").values())
+
+
+def test_a_single_trajectory_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = run.load_task
+
+    def single(source: Any, setting: Any) -> Any:
+        task = load(source, setting)
+        return type(task)(task.ts, task.ta.take([0]))
+
+    monkeypatch.setattr(run, "load_task", single)
+    with pytest.raises(UserError, match=r"beta_1: 0\.8 leaves no safe negatives"):
+        run.prepare(composed(f"runs={tmp_path / 'runs'}"))
+    assert not (tmp_path / "runs").exists()

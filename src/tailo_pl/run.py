@@ -41,7 +41,7 @@ def prepare(config: dict[str, Any]) -> Path:
     if folder.exists():
         raise UserError(f"{folder}: this run exists; choose another name=..., or delete it")
     check_stages(experiment)
-    load_task(experiment.source, experiment.setting)
+    _check_negatives(experiment, load_task(experiment.source, experiment.setting))
     try:
         folder.mkdir(parents=True)
         text = yaml.safe_dump({"schema": SCHEMA, **config}, sort_keys=False, allow_unicode=True)
@@ -49,6 +49,16 @@ def prepare(config: dict[str, Any]) -> Path:
     except OSError as error:
         raise UserError(f"{folder}: cannot write the run ({error.strerror})") from error
     return folder
+
+
+def _check_negatives(experiment: Experiment, task: Task) -> None:
+    """With a single trajectory no mean lies below a quantile of the means; that much is known before training."""
+    for stage in experiment.stages.values():
+        if stage.negatives is not None and len(task.ta) < 2:
+            raise UserError(
+                f"beta_1: {stage.negatives.beta_1:g} leaves no safe negatives in TA's single trajectory, "
+                "expected at least 2 trajectories"
+            )
 
 
 def run_folder(experiment: Experiment) -> Path:
