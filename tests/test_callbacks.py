@@ -18,9 +18,10 @@ from torch import nn
 from tailo_pl.callbacks import RolloutScore, StageCheckpoint
 from tailo_pl.data.datamodule import TaskData
 from tailo_pl.data.trajectories import Trajectories
-from tailo_pl.envs.environment import Environment, Reference
+from tailo_pl.envs.environment import Environment
 from tailo_pl.envs.evaluation import episode_seeds
 from tailo_pl.envs.pointmaze import PointMaze
+from tailo_pl.envs.reference_scores import Reference
 from tailo_pl.envs.simulator import Step
 from tailo_pl.errors import UserError
 from tailo_pl.models import WeightedBCPolicy

@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from tailo_pl.envs.reference_scores import Reference
 from tailo_pl.envs.simulator import Simulator
-
-
-@dataclass(frozen=True)
-class Reference:
-    """The returns that score 0 and 100, and where they come from."""
-
-    low: float
-    high: float
-    source: str
-
-    def normalise(self, returns: NDArray[np.float64]) -> NDArray[np.float64]:
-        """100*(R - low)/(high - low)."""
-        return 100 * (returns - self.low) / (self.high - self.low)
 
 
 class Environment(ABC):

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailo_pl.envs.bodies import STOCK, load_model
-from tailo_pl.envs.environment import Environment, Reference
+from tailo_pl.envs.environment import Environment
 from tailo_pl.envs.reference_scores import reference
 from tailo_pl.envs.simulator import Step
 from tailo_pl.errors import UserError
@@ -237,8 +237,7 @@ class LocomotionTask(Environment):
         self.observation_dim = spaces.observation_dim
         self.action_low = tuple(spaces.action_low.tolist())
         self.action_high = tuple(spaces.action_high.tolist())
-        low, high = reference(f"{task}-expert-v2")
-        self.reference = Reference(low, high, f"D4RL 1.1, {task}")
+        self.reference = reference(f"{task}-expert-v2")
 
     def simulator(self, rows: int) -> Locomotion:
         return Locomotion(self._task, rows, body=self._body, pad_contact_forces=self._padded)

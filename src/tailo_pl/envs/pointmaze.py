@@ -12,8 +12,9 @@ import numpy as np
 from gymnasium_robotics.envs.maze.point_maze import PointMazeEnv
 from numpy.typing import NDArray
 
-from tailo_pl.envs.environment import Environment, Reference
+from tailo_pl.envs.environment import Environment
 from tailo_pl.envs.gym_rows import GymRows
+from tailo_pl.envs.reference_scores import Reference
 
 START = np.array([4.0, 4.0])
 START_NOISE = 0.1

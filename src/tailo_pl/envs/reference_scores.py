@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,11 +16,17 @@ from numpy.typing import ArrayLike, NDArray
 from tailo_pl.errors import UserError
 
 
-class Reference(NamedTuple):
-    """The returns that count as 0 and as 100."""
+@dataclass(frozen=True)
+class Reference:
+    """The returns that score 0 and 100, and where they come from."""
 
-    minimum: float
-    maximum: float
+    low: float
+    high: float
+    source: str = "D4RL 1.1"
+
+    def normalise(self, returns: ArrayLike) -> NDArray[np.float64]:
+        """100*(R - low)/(high - low)."""
+        return 100.0 * (np.asarray(returns, dtype=np.float64) - self.low) / (self.high - self.low)
 
 
 _KINDS = "random medium expert medium-replay medium-expert"
@@ -93,6 +99,5 @@ def reference(dataset: str) -> Reference:
 
 
 def normalised_score(dataset: str, returns: ArrayLike) -> NDArray[np.float64]:
-    """D4RL's normalised score of one or many returns: `100 * (return - minimum) / (maximum - minimum)`."""
-    minimum, maximum = reference(dataset)
-    return 100.0 * (np.asarray(returns, dtype=np.float64) - minimum) / (maximum - minimum)
+    """D4RL's normalised score of one or many returns."""
+    return reference(dataset).normalise(returns)
