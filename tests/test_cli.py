@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -130,3 +132,22 @@ def test_help_lists_the_commands(tmp_path: Path) -> None:
     done = tailo(tmp_path, "--help")
     assert done.returncode == 0
     assert all(command in done.stdout for command in ("train", "fit", "evaluate", "results"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_says_so_and_counts_as_unfinished(tmp_path: Path, signum: int) -> None:
+    arguments = ["train", "method=bc", "name=long", "preset.policy_steps=1000000", "trainer=cpu"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tailo_pl.cli", *arguments], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    stage = tmp_path / "runs/pointmaze/examples/bc/long/policy"
+    for _ in range(600):
+        if (stage / "metrics.csv").exists():
+            break
+        time.sleep(0.2)
+    process.send_signal(signum)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.strip().splitlines()[-1].startswith("tailo: interrupted")
+    assert not (stage / "stage.json").exists()

@@ -150,9 +150,10 @@ def _train(experiment: Experiment, name: str, key: str, task: Task, folder: Path
     wait_for_all()
     config = yaml.safe_load((folder / "config.yaml").read_text())
     built = build_stage(config, folder, task)
-    built.trainer.fit(built.model, datamodule=built.data)
-    if built.trainer.interrupted:
-        raise KeyboardInterrupt
+    try:
+        built.trainer.fit(built.model, datamodule=built.data)
+    except SystemExit as stop:  # Lightning's answer to Ctrl-C and SIGTERM, with an exit code that tells nothing
+        raise KeyboardInterrupt from stop
     if is_first():
         for output, array in built.model.hand_on(task).items():
             np.save(folder / f"{output}.npy", array)
