@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-ENV    ?= pointmaze
-ARGS   ?=
+# Plain assignments: an ENV in the shell's environment means something else.
+ENV     = pointmaze
+ARGS    =
 
 .DEFAULT_GOAL := help
 .PHONY: help setup train test format results clean
@@ -17,6 +18,7 @@ setup: $(READY)  ## make the virtual environment
 $(READY): pyproject.toml constraints.txt
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
+	# torch first and by its exact version: asked for as a range, pip may fetch several builds to choose from
 	$(BIN)/pip install --quiet --constraint constraints.txt "$$(grep '^torch==' constraints.txt)"
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,22 +11,9 @@ from lightning import Callback, LightningModule, Trainer
 from torchmetrics import CatMetric
 
 from tailo_pl.envs.environment import Environment
-from tailo_pl.envs.evaluation import episode_seeds, run_episodes
+from tailo_pl.envs.evaluation import Episodes, Evaluation, episode_seeds, run_episodes, summarise
 from tailo_pl.errors import require_range
 from tailo_pl.models.acting import actor
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Mean and standard deviation over the episodes of one evaluation; `score` is the normalised return."""
-
-    step: int
-    score: float
-    score_std: float
-    mean_return: float
-    mean_length: float
-    success: float | None
-    episodes: int
 
 
 class RolloutScore(Callback):
@@ -77,35 +64,26 @@ class RolloutScore(Callback):
         if self._simulator is None and len(seeds):
             self._simulator = self._environment.simulator(min(len(seeds), self._environment.rows))
         if len(seeds):
-            episodes = run_episodes(self._simulator, actor(policy), seeds)
-            for metric, values in zip((self._returns, self._lengths, self._terminated), episodes, strict=True):
+            played = run_episodes(self._simulator, actor(policy), seeds)
+            for metric, values in zip((self._returns, self._lengths, self._terminated), played, strict=True):
                 metric.to(policy.device)
                 metric.update(torch.from_numpy(values.astype(np.float64)))
         returns, lengths, terminated = (
-            np.atleast_1d(metric.compute().double().cpu().numpy())
+            np.atleast_1d(metric.compute().cpu().double().numpy())
             for metric in (self._returns, self._lengths, self._terminated)
         )
         for metric in (self._returns, self._lengths, self._terminated):
             metric.reset()
-        # An episode that ended in a numerical error scores 0, as in the paper.
-        scores = np.where(np.isfinite(returns), self._environment.reference.normalise(returns), 0.0)
-        evaluation = Evaluation(
-            step=trainer.global_step,
-            score=float(scores.mean()),
-            score_std=float(scores.std()),
-            mean_return=float(returns.mean()),
-            mean_length=float(lengths.mean()),
-            success=float(terminated.mean()) if self._environment.ends_on_success else None,
-            episodes=len(returns),
-        )
+        episodes = Episodes(returns, lengths.astype(np.int64), terminated.astype(bool))
+        evaluation = summarise(episodes, self._environment, trainer.global_step)
         self.history.append(evaluation)
         numbers = {
-            "rollout/score": evaluation.score,
-            "rollout/score_std": evaluation.score_std,
-            "rollout/return": evaluation.mean_return,
-            "rollout/length": evaluation.mean_length,
+            "score": evaluation.score,
+            "score_std": evaluation.score_std,
+            "return": evaluation.mean_return,
+            "length": evaluation.mean_length,
+            "success": evaluation.success,
         }
-        if evaluation.success is not None:
-            numbers["rollout/success"] = evaluation.success
+        logged = {f"rollout/{name}": value for name, value in numbers.items() if value is not None}
         for logger in trainer.loggers:
-            logger.log_metrics(numbers, step=trainer.global_step)
+            logger.log_metrics(logged, step=trainer.global_step)

@@ -9,7 +9,7 @@ from tailo_pl.errors import require_range
 
 
 class Threads(Callback):
-    """Sets PyTorch's number of CPU threads before a stage begins.
+    """Sets PyTorch's number of CPU threads before a stage begins, and back when it has ended.
 
     Small batches gain little from a second thread and lose much when another process wants the core: all threads
     wait for the slowest at the end of every operation.
@@ -23,4 +23,8 @@ class Threads(Callback):
         self._count = count
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        self._before = torch.get_num_threads()
         torch.set_num_threads(self._count)
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        torch.set_num_threads(self._before)

@@ -65,11 +65,14 @@ def test_only_missing_cells_are_run_and_each_is_written_whole(tmp_path: Path, mo
 
 
 def test_table_gives_mean_and_deviation_over_seeds() -> None:
-    def cell(seed: int, score: float) -> dict[str, object]:
-        named = {"env": "hopper", "setting": "standard", "method": "tailo", "preset": "fast"}
-        return {**named, "seed": seed, "score": score, "cpu_seconds": 10.0, "overrides": ["env=hopper", f"seed={seed}"]}
+    def cell(seed: int, score: float, fingerprint: str = "f") -> dict[str, object]:
+        named: dict[str, object] = {"env": "hopper", "setting": "standard", "method": "tailo", "preset": "fast"}
+        named |= {"data": {"fingerprint": fingerprint}, "overrides": ["env=hopper", f"seed={seed}"]}
+        return {**named, "seed": seed, "score": score, "cpu_seconds": 10.0}
 
     table = markdown_table([cell(1, 90.0), cell(0, 100.0)])
     assert table.splitlines()[2] == (
         "| hopper | standard | tailo | fast | 95.0 ± 5.0 | 2 | 10 | `tailo train -m env=hopper seed=0,1` |"
     )
+    other_data = markdown_table([cell(1, 90.0), cell(0, 100.0, "g")]).splitlines()[2:]
+    assert [row.split("|")[5].strip() for row in other_data] == ["90.0", "100.0"]  # never averaged over data

@@ -11,7 +11,7 @@ import torch
 from hydra import compose, initialize_config_module
 from omegaconf import OmegaConf
 
-from tailo_pl import run
+from tailo_pl import experiment, run
 from tailo_pl.errors import UserError
 from tailo_pl.experiment import read_experiment
 from tailo_pl.pipeline import stage_key
@@ -33,10 +33,10 @@ def composed(*overrides: str) -> dict[str, Any]:
 
 
 def keys(*overrides: str) -> dict[str, str]:
-    experiment = read_experiment(composed(*overrides))
+    cell = read_experiment(composed(*overrides))
     found: dict[str, str] = {}
-    for name in experiment.stages:
-        found[name] = stage_key(experiment, name, found)
+    for name in cell.stages:
+        found[name] = stage_key(cell, name, found)
     return found
 
 
@@ -76,6 +76,7 @@ CHANGES = {
     "seed=1": {"pretrain", "formal", "policy"},
     "trainer.precision=bf16-mixed": {"pretrain", "formal", "policy"},
     "trainer.devices=2": set(),
+    "trainer.log_every_n_steps=7": set(),
     "runs=elsewhere": set(),
 }
 
@@ -131,8 +132,7 @@ def test_summary_names_data_versions_and_policy(first: tuple[Path, dict[str, Any
 
 def test_safe_negatives_and_weights_are_those_of_the_equations(first: tuple[Path, dict[str, Any]]) -> None:
     run_dir, _ = first
-    experiment = run.load_run(run_dir)
-    ta = run.load_task(experiment.source, experiment.setting).ta
+    ta = run.load_run(run_dir).task.ta
     pretrain, formal = np.load(run_dir / "pretrain/scores.npy"), np.load(run_dir / "formal/scores.npy")
     means = np.array([pretrain[ta.offsets[i] : ta.offsets[i + 1]].mean(dtype=np.float64) for i in range(len(ta))])
     assert np.array_equal(np.load(run_dir / "formal/negatives.npy"), means < np.quantile(means, 0.8))
@@ -155,15 +155,18 @@ def test_safe_negatives_and_weights_are_those_of_the_equations(first: tuple[Path
     ("method", "objective"), [("tailo_one_step", "debiased_unbounded"), ("tailo_no_pu", "cross_entropy")]
 )
 def test_single_discriminator_ablations_see_all_of_ta(method: str, objective: str) -> None:
-    experiment = read_experiment(composed(f"method={method}"))
-    assert list(experiment.stages) == ["formal", "policy"]
-    formal = experiment.stages["formal"]
+    stages = read_experiment(composed(f"method={method}")).stages
+    assert list(stages) == ["formal", "policy"]
+    formal = stages["formal"]
     assert formal.negatives is None and formal.model["init_args"]["objective"] == objective
 
 
 def test_single_discriminator_ablation_keeps_the_papers_40000_steps() -> None:
-    config = composed("preset=paper", "method=tailo_one_step", "preset.formal_steps=40000")
-    assert read_experiment(config).stages["formal"].max_steps == 40000
+    with initialize_config_module("tailo_pl.configs", version_base="1.3"):
+        paper: Any = OmegaConf.to_container(
+            compose("train", overrides=["preset=paper", "method=tailo_one_step"]), resolve=True
+        )
+    assert read_experiment(paper).stages["formal"].max_steps == 40000
 
 
 def test_bc_has_one_stage_and_no_weights(tmp_path: Path) -> None:
@@ -182,10 +185,10 @@ def test_a_run_that_exists_is_refused_and_left_alone(first: tuple[Path, dict[str
 
 def test_evaluate_plays_fresh_episodes_and_repeats_itself(first: tuple[Path, dict[str, Any]]) -> None:
     run_dir, _ = first
-    one, numbers = run.evaluate(run_dir, 2, seed=5)
+    one, evaluation = run.evaluate(run_dir, 2, seed=5)
     two, _ = run.evaluate(run_dir, 2, seed=5)
-    assert numbers["episodes"] == 2 and np.array_equal(one.returns, two.returns)
-    assert 0 <= numbers["success"] <= 1
+    assert evaluation.episodes == 2 and np.array_equal(one.returns, two.returns)
+    assert evaluation.success is not None and 0 <= evaluation.success <= 1
 
 
 def test_evaluate_says_which_checkpoint_is_damaged(tmp_path: Path) -> None:
@@ -206,13 +209,13 @@ def test_mixed_precision_trains_every_stage(tmp_path: Path) -> None:
 def test_a_single_trajectory_is_refused_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load = run.load_task
+    load = experiment.load_task
 
     def single(source: Any, setting: Any) -> Any:
         task = load(source, setting)
         return type(task)(task.ts, task.ta.take([0]))
 
-    monkeypatch.setattr(run, "load_task", single)
+    monkeypatch.setattr(experiment, "load_task", single)
     with pytest.raises(UserError, match=r"beta_1: 0\.8 leaves no safe negatives"):
         run.prepare(composed(f"runs={tmp_path / 'runs'}"))
     assert not (tmp_path / "runs").exists()

@@ -31,7 +31,7 @@ def test_tailo_goes_left_and_behaviour_cloning_does_not_know_where_to_go(tmp_pat
             config: Any = OmegaConf.to_container(compose("train", overrides=overrides), resolve=True)
         run_dir = run.prepare(config)
         run.execute(run_dir)
-        _, numbers = run.evaluate(run_dir, 20)
-        scores[method] = numbers["score"]
+        _, evaluation = run.evaluate(run_dir, 20)
+        scores[method] = evaluation.score
     assert scores["tailo"] >= 90
     assert scores["bc"] <= 45

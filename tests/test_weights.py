@@ -18,7 +18,7 @@ from tailo_pl.weights import safe_negatives, trajectory_weights
 def direct_weights(
     terms: NDArray[np.float64], offsets: NDArray[np.int64], gamma: float, *, repeats: int | None = None
 ) -> NDArray[np.float64]:
-    """METHOD.md's sum spelt out: each later term discounted, the last repeated for ever (or `repeats` times)."""
+    """the method's sum spelt out: each later term discounted, the last repeated for ever (or `repeats` times)."""
     weights = np.empty(len(terms))
     for start, end in pairwise(offsets):
         for t in range(start, end):

@@ -5,20 +5,19 @@ from __future__ import annotations
 import difflib
 import re
 from importlib.resources import files
+from pathlib import Path
 
 
 def choices(group: str) -> list[str]:
     """The choices of a config group, by file name."""
-    folder = files("tailo_pl.configs") / group
-    if not folder.is_dir():
-        return []
-    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+    folder = Path(str(files("tailo_pl.configs"))) / group
+    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml"))
 
 
 def explain(message: str) -> str:
     """Hydra's message as one line that names the thing and what is allowed."""
     text = " ".join(message.split())
-    if found := re.search(r"Could not find '([\w/]+)/([^/']+)'", text):
+    if found := re.search(r"Could not find '(\w+)/([^']+)'", text):
         group, choice = found.groups()
         there = [name for name in choices(group) if not name.startswith("default_for_")]
         near = difflib.get_close_matches(choice, there, n=1)

@@ -13,6 +13,7 @@ from tailo_pl.errors import UserError
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+HYDRA_FLAGS = ("-m", "--multirun", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info", "-h", "--help")
 HELP = """usage: tailo COMMAND ...
 
 Offline imitation learning from observations.
@@ -52,6 +53,12 @@ def _quieten() -> None:
     import logging
     import warnings
 
+    ours = logging.getLogger("tailo_pl")
+    ours.setLevel(logging.INFO)
+    ours.propagate = False  # Hydra silences the root logger
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("tailo: %(message)s"))
+    ours.handlers = [handler]
     for package in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(f"{package}.utilities.rank_zero").setLevel(logging.ERROR)
     for module in (r"lightning\..*", r"gymnasium.*", r"torch\.utils\.data.*"):
@@ -61,6 +68,9 @@ def _quieten() -> None:
 def _train(arguments: list[str]) -> None:
     import hydra
 
+    for argument in arguments:
+        if argument.startswith("-") and argument.split("=")[0] not in HYDRA_FLAGS:
+            raise UserError(f"train: unknown flag {argument!r}, expected key=value or one of {', '.join(HYDRA_FLAGS)}")
     os.environ["HYDRA_FULL_ERROR"] = "1"  # makes Hydra raise its errors instead of printing them
     failed: list[UserError] = []
 
@@ -70,6 +80,8 @@ def _train(arguments: list[str]) -> None:
             return train_job(config)
         except UserError as error:
             failed.append(error)
+            if len(failed) > 1:  # the last one is said at the end
+                sys.stderr.write(f"tailo: {failed[-2]}\n")
             return None
 
     program = sys.argv
@@ -81,8 +93,7 @@ def _train(arguments: list[str]) -> None:
     finally:
         sys.argv = program
     if failed:
-        more = f" (and {len(failed) - 1} more failed jobs)" if len(failed) > 1 else ""
-        raise UserError(f"{failed[0]}{more}")
+        raise failed[-1]
 
 
 def train_job(config: DictConfig) -> float | None:
@@ -130,8 +141,8 @@ def _evaluate(arguments: list[str]) -> None:
     from tailo_pl import run
     from tailo_pl.console import show_evaluation
 
-    _, numbers = run.evaluate(options.run, options.episodes, options.seed)
-    show_evaluation(numbers, options.run)
+    _, evaluation = run.evaluate(options.run, options.episodes, options.seed)
+    show_evaluation(evaluation, options.run)
 
 
 def _results(arguments: list[str]) -> None:

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextC
 from rich.table import Table
 
 from tailo_pl.data.progress import listener
-from tailo_pl.data.settings import load_task
+from tailo_pl.envs.evaluation import Evaluation
 from tailo_pl.experiment import Experiment
 from tailo_pl.run import describe_data
 
@@ -21,29 +21,32 @@ from tailo_pl.run import describe_data
 def making_data() -> Iterator[None]:
     """Show a bar for every part of the data that is being made meanwhile."""
     tasks: dict[str, TaskID] = {}
-    with Progress(
+    bar = Progress(
         TextColumn("making {task.description}"),
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
         console=Console(stderr=True),
-    ) as bar:
+    )
 
-        def tell(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=min(done, total))
+    def tell(what: str, done: int, total: int) -> None:
+        bar.start()  # only now: usually the data is there and nothing is to be shown
+        if what not in tasks:
+            tasks[what] = bar.add_task(what, total=total)
+        bar.update(tasks[what], completed=min(done, total))
 
-        token = listener.set(tell)
-        try:
-            yield
-        finally:
-            listener.reset(token)
+    token = listener.set(tell)
+    try:
+        yield
+    finally:
+        listener.reset(token)
+        if tasks:
+            bar.stop()
 
 
 def show_data(experiment: Experiment, run_dir: Path) -> None:
     """Before training: what is run on which data."""
-    data = describe_data(experiment, load_task(experiment.source, experiment.setting))
+    data = describe_data(experiment)
     names = experiment.names
     console = Console(stderr=True)
     console.print(
@@ -77,15 +80,19 @@ def show_summary(summary: dict[str, Any], run_dir: Path) -> None:
     console.print(f"policy {run_dir / summary['checkpoint']}", highlight=False, soft_wrap=True)
 
 
-def show_evaluation(numbers: dict[str, Any], run_dir: Path) -> None:
+def show_evaluation(evaluation: Evaluation, run_dir: Path) -> None:
     """The outcome of `tailo evaluate`."""
-    table = Table(title=f"{numbers['episodes']} episodes of {run_dir}")
+    table = Table(title=f"{evaluation.episodes} episodes of {run_dir}")
     for column in ("score", "return", "length", "success"):
         table.add_column(column, justify="right")
-    success = "" if numbers["success"] is None else f"{numbers['success']:.2f}"
-    table.add_row(_score(numbers), f"{numbers['return']:.2f}", f"{numbers['length']:.1f}", success)
+    table.add_row(
+        f"{evaluation.score:.1f} ± {evaluation.score_std:.1f}",
+        "" if evaluation.mean_return is None else f"{evaluation.mean_return:.2f}",
+        f"{evaluation.mean_length:.1f}",
+        "" if evaluation.success is None else f"{evaluation.success:.2f}",
+    )
     Console().print(table)
 
 
-def _score(numbers: dict[str, Any]) -> str:
-    return "" if numbers["score"] is None else f"{numbers['score']:.1f} ± {numbers['score_std']:.1f}"
+def _score(summary: dict[str, Any]) -> str:
+    return "" if summary["score"] is None else f"{summary['score']:.1f} ± {summary['score_std']:.1f}"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Literal
 
 from jsonargparse import ArgumentError, ArgumentParser, Namespace
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
-from tailo_pl.data.settings import Setting
+from tailo_pl.data.settings import Setting, Task, load_task
 from tailo_pl.data.sources.source import Source
 from tailo_pl.envs.environment import Environment
 from tailo_pl.errors import UserError, require_range
@@ -127,7 +128,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Everything a run needs to know. `*_config` hold what was asked for, the others what was built from it."""
+    """Everything a run needs to know: what was asked for, and what was built from it."""
 
     config: dict[str, Any]
     environment: Environment
@@ -135,6 +136,11 @@ class Experiment:
     setting: Setting
     stages: dict[str, Stage]
     names: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def task(self) -> Task:
+        """TS and TA, read once."""
+        return load_task(self.source, self.setting)
 
     @property
     def std_floor(self) -> float:
@@ -171,6 +177,12 @@ def read_experiment(config: dict[str, Any]) -> Experiment:
         raise UserError(f"config: unknown key {unknown[0]!r}, expected one of {', '.join(sorted(_TOP_KEYS))}")
     if config.get("schema", SCHEMA) != SCHEMA:
         raise UserError(f"config: schema {config['schema']} found, this version reads {SCHEMA}")
+    for key, kind in (("runs", str), ("seed", int), ("discriminator_seed", int)):
+        if not isinstance(config[key], kind):
+            raise UserError(f"{key}: {config[key]!r} given, expected {kind.__name__}")
+    devices = config["trainer"].get("devices", 1)
+    if not isinstance(devices, int) or devices < 1:
+        raise UserError(f"trainer.devices: {devices!r} given, expected a positive number")
     stages = {
         name: _typed(Stage, stage, f"method.stages.{name}")
         for name, stage in config["method"]["stages"].items()

@@ -18,12 +18,14 @@ from hydra import compose, initialize_config_module
 from omegaconf import OmegaConf
 
 from tailo_pl import run
+from tailo_pl.console import making_data
+from tailo_pl.data.cache import fingerprint
 from tailo_pl.errors import UserError
 from tailo_pl.experiment import read_experiment
 from tailo_pl.files import read_yaml, write_json, write_text
 
 EPISODES = 100
-TABLES = ("README.md", "docs/results.md")
+TABLES = ("README.md",)
 log = logging.getLogger(__name__)
 
 
@@ -76,19 +78,31 @@ def measure(cell: Cell) -> dict[str, Any]:
             compose("train", overrides=[*cell.overrides, f"name={cell.name}"]), resolve=True
         )
     run_dir = run.run_folder(read_experiment(composed))
-    if not run_dir.exists():
-        run.prepare(composed)
-    summary = run.read_summary(run_dir) if (run_dir / "summary.json").exists() else run.execute(run_dir)
-    played, numbers = run.evaluate(run_dir, EPISODES)
+    if not (run_dir / "summary.json").exists():
+        with making_data():
+            run.prepare(composed)
+        run.execute(run_dir)
+    elif not run.is_of(run_dir, composed):
+        raise UserError(f"{run_dir}: this run was made with another configuration than the cell has now; delete it")
+    summary = run.read_summary(run_dir)
+    played, evaluation = run.evaluate(run_dir, EPISODES)
     keys = ("env", "setting", "method", "preset", "source", "seed", "data", "versions")
     return {
         "schema": 1,
         "cell": cell.name,
         "command": cell.command,
-        **numbers,
+        "score": evaluation.score,
+        "score_std": evaluation.score_std,
+        "return": evaluation.mean_return,
+        "length": evaluation.mean_length,
+        "success": evaluation.success,
+        "episodes": evaluation.episodes,
         "returns": [round(float(value), 3) for value in played.returns],
         **{key: summary[key] for key in keys},
         "score_in_training": summary["score"],
+        "evaluations": summary["evaluations"],
+        "chosen_step": summary["stages"][-1]["chosen_step"],
+        "config": fingerprint({key: value for key, value in composed.items() if key not in ("name", "runs")}),
         "seconds": round(sum(stage["seconds"] for stage in summary["stages"]), 1),
         "cpu_seconds": round(sum(stage["cpu_seconds"] for stage in summary["stages"]), 1),
         "overrides": list(cell.overrides),
@@ -110,22 +124,26 @@ def write_tables(folder: Path, root: Path = Path()) -> None:
 
 
 def markdown_table(cells: list[dict[str, Any]]) -> str:
-    """Mean ± standard deviation over seeds, one row for each group of cells that differ in their seed alone."""
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+    """Mean ± standard deviation over seeds, one row for each group of cells that differ in their seed alone.
+
+    Cells measured on other data are another group, whatever their overrides.
+    """
+    groups: dict[tuple[tuple[str, ...], str], list[dict[str, Any]]] = defaultdict(list)
     for cell in cells:
-        groups[tuple(o for o in cell["overrides"] if not o.startswith("seed="))].append(cell)
+        overrides = tuple(override for override in cell["overrides"] if not override.startswith("seed="))
+        groups[overrides, cell["data"]["fingerprint"]].append(cell)
     lines = [
         "| env | setting | method | preset | score | seeds | CPU s per run | command |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for overrides, group in sorted(groups.items()):
+    for (overrides, _), group in sorted(groups.items()):
         scores = [cell["score"] for cell in group]
         seeds = ",".join(str(cell["seed"]) for cell in sorted(group, key=lambda cell: cell["seed"]))
         first = group[0]
         command = f"tailo train -m {' '.join(overrides)} seed={seeds}"
         lines.append(
             f"| {first['env']} | {first['setting']} | {first['method']} | {first['preset']} "
-            f"| {np.mean(scores):.1f} ± {np.std(scores):.1f} | {len(scores)} "
+            f"| {np.mean(scores):.1f}{f' ± {np.std(scores):.1f}' if len(scores) > 1 else ''} | {len(scores)} "
             f"| {np.mean([cell['cpu_seconds'] for cell in group]):.0f} | `{command}` |"
         )
     return "\n".join(lines) + "\n"

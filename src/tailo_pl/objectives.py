@@ -87,7 +87,9 @@ def censored_log_likelihood(
     """As `squashed_log_likelihood`, but an action at its bound stands for everything beyond it.
 
     Recorded actions often sit exactly at +-1 because they were clipped. Pulling them back through atanh makes
-    targets of +-7 that drown all others; here they only say that the Gaussian lies beyond +-`tail`.
+    targets of +-7 that drown all others; here they only say that the Gaussian lies beyond +-`tail`. Actions that
+    only come close to a bound keep their density, so smooth data loses nothing. The two together are a training
+    objective, not a normalised density: values are comparable within this likelihood only.
 
     Args:
         mean: Gaussian mean before tanh.

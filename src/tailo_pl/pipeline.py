@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,17 @@ from numpy.typing import NDArray
 
 from tailo_pl.building import Built, build_stage, stage_config
 from tailo_pl.callbacks.checkpoint import StageCheckpoint
+from tailo_pl.callbacks.held_out import HeldOutChoice
 from tailo_pl.callbacks.rollout import RolloutScore
 from tailo_pl.data.cache import fingerprint
-from tailo_pl.data.settings import Task, load_task, task_fingerprint
+from tailo_pl.data.settings import Task, task_fingerprint
 from tailo_pl.errors import UserError
 from tailo_pl.experiment import SCHEMA, Experiment
 from tailo_pl.files import write_json, write_text
 from tailo_pl.ranks import is_first, wait_for_all
 from tailo_pl.weights import safe_negatives, trajectory_weights
 
+_WITHOUT_EFFECT = ("accelerator", "devices", "strategy", "log_every_n_steps")
 INDEX = ".stages"  # under the runs' root: key of a finished stage -> its folder
 
 
@@ -42,19 +44,18 @@ class StageResult:
     cpu_seconds: float
     checkpoint: str
     evaluations: list[dict[str, Any]]
+    chosen_step: int
     reused_from: str | None = None
 
 
-def run_stages(experiment: Experiment, run_dir: Path, on_stage: Callable[[StageResult], None]) -> list[StageResult]:
+def run_stages(experiment: Experiment, run_dir: Path) -> list[StageResult]:
     """Train what has not been trained, reuse what has, in order.
 
     Args:
         experiment: what to run.
         run_dir: the run's folder; each stage gets one below it.
-        on_stage: told of each finished stage.
     """
-    task = load_task(experiment.source, experiment.setting)
-    root = Path(experiment.config["runs"])
+    task, root = experiment.task, Path(experiment.config["runs"])
     results: list[StageResult] = []
     keys: dict[str, str] = {}
     for name in experiment.stages:
@@ -67,7 +68,6 @@ def run_stages(experiment: Experiment, run_dir: Path, on_stage: Callable[[StageR
         if result is None:
             result = _train(experiment, name, key, task, folder)
             _index(root, folder, key)
-        on_stage(result)
         results.append(result)
     return results
 
@@ -97,8 +97,9 @@ def stage_key(experiment: Experiment, name: str, keys: Mapping[str, str]) -> str
             "max_steps": stage.max_steps,
             "std_floor": experiment.std_floor,
             "inputs": inputs,
-            # Devices, threads and logs do not decide the outcome; everything else of the trainer may.
-            "trainer": {k: v for k, v in trainer.items() if k not in ("accelerator", "devices", "strategy")},
+            # Devices and logs do not decide the outcome; everything else of the trainer may.
+            "trainer": {key: value for key, value in trainer.items() if key not in _WITHOUT_EFFECT},
+            # Rollouts do not change training, but their scores are part of what the stage reports.
             "hold_out": None if stage.hold_out is None else asdict(stage.hold_out),
             "rollout": None if stage.rollout is None else [asdict(stage.rollout), experiment.class_config("env")],
         }
@@ -172,6 +173,14 @@ def _train(experiment: Experiment, name: str, key: str, task: Task, folder: Path
             if isinstance(callback, RolloutScore)
             for evaluation in callback.history
         ],
+        chosen_step=next(
+            (
+                callback.best_step
+                for callback in built.trainer.callbacks  # type: ignore[attr-defined]
+                if isinstance(callback, HeldOutChoice)
+            ),
+            built.trainer.global_step,
+        ),
     )
     if is_first():
         write_json(folder / "stage.json", asdict(result))

@@ -6,7 +6,6 @@ import json
 import platform
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -16,9 +15,9 @@ import numpy as np
 import yaml
 
 from tailo_pl.building import check_stages
-from tailo_pl.data.settings import Task, load_task, task_fingerprint
+from tailo_pl.data.settings import task_fingerprint
 from tailo_pl.data.trajectories import Trajectories
-from tailo_pl.envs.evaluation import Episodes, episode_seeds, run_episodes
+from tailo_pl.envs.evaluation import Episodes, Evaluation, episode_seeds, run_episodes, summarise
 from tailo_pl.errors import UserError, require_range
 from tailo_pl.experiment import SCHEMA, Experiment, read_experiment
 from tailo_pl.files import read_yaml, write_json
@@ -28,20 +27,22 @@ from tailo_pl.pipeline import StageResult, run_stages
 from tailo_pl.ranks import is_first, process_group
 
 PACKAGES = ("tailo_pl", "torch", "lightning", "gymnasium", "gymnasium-robotics", "mujoco", "numpy")
-OnStage = Callable[[StageResult], None]
 
 
 def prepare(config: dict[str, Any]) -> Path:
     """Check a composed experiment, make its data, then its folder with `config.yaml`.
 
-    Everything that can be wrong is found before the folder exists.
+    Everything that can be wrong is found before the folder exists. A folder of the same configuration that was
+    interrupted is taken up again.
     """
     experiment = read_experiment(config)
     folder = run_folder(experiment)
-    if folder.exists():
+    if folder.exists() and ((folder / "summary.json").exists() or not is_of(folder, config)):
         raise UserError(f"{folder}: this run exists; choose another name=..., or delete it")
     check_stages(experiment)
-    _check_negatives(experiment, load_task(experiment.source, experiment.setting))
+    _check_negatives(experiment)
+    if folder.exists():
+        return folder
     try:
         folder.mkdir(parents=True)
         text = yaml.safe_dump({"schema": SCHEMA, **config}, sort_keys=False, allow_unicode=True)
@@ -51,10 +52,16 @@ def prepare(config: dict[str, Any]) -> Path:
     return folder
 
 
-def _check_negatives(experiment: Experiment, task: Task) -> None:
+def is_of(run_dir: Path, config: dict[str, Any]) -> bool:
+    """Whether a run folder was made for this configuration."""
+    path = run_dir / "config.yaml"
+    return path.is_file() and read_yaml(path, "a run's configuration") == {"schema": SCHEMA, **config}
+
+
+def _check_negatives(experiment: Experiment) -> None:
     """With a single trajectory no mean lies below a quantile of the means; that much is known before training."""
     for stage in experiment.stages.values():
-        if stage.negatives is not None and len(task.ta) < 2:
+        if stage.negatives is not None and len(experiment.task.ta) < 2:
             raise UserError(
                 f"beta_1: {stage.negatives.beta_1:g} leaves no safe negatives in TA's single trajectory, "
                 "expected at least 2 trajectories"
@@ -69,7 +76,7 @@ def run_folder(experiment: Experiment) -> Path:
     return Path(config["runs"]) / names["env"] / names["setting"] / names["method"] / str(name)
 
 
-def execute(run_dir: Path, on_stage: OnStage = lambda result: None) -> dict[str, Any]:
+def execute(run_dir: Path) -> dict[str, Any]:
     """Run what `prepare` set up: in this process for one device, as one process per device for several.
 
     Returns:
@@ -77,20 +84,20 @@ def execute(run_dir: Path, on_stage: OnStage = lambda result: None) -> dict[str,
     """
     experiment = load_run(run_dir)
     devices = experiment.config["trainer"].get("devices", 1)
-    if isinstance(devices, int) and devices > 1:
+    if devices > 1:
         launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"]
         status = subprocess.run([*launch, "-m", "tailo_pl.cli", "run", str(run_dir)], check=False).returncode
         if status:
             raise UserError(f"{run_dir}: the processes of this run ended with status {status}; see their output above")
         return read_summary(run_dir)
-    return work(run_dir, on_stage)
+    return work(run_dir)
 
 
-def work(run_dir: Path, on_stage: OnStage = lambda result: None) -> dict[str, Any]:
+def work(run_dir: Path) -> dict[str, Any]:
     """Run all stages in this process (one of several under torchrun) and write the summary."""
     experiment = load_run(run_dir)
     with process_group():
-        results = run_stages(experiment, run_dir, on_stage)
+        results = run_stages(experiment, run_dir)
         summary = _summary(experiment, run_dir, results)
         if is_first():
             write_json(run_dir / "summary.json", summary)
@@ -120,7 +127,7 @@ def read_summary(run_dir: Path) -> dict[str, Any]:
     return summary
 
 
-def evaluate(run_dir: Path, episodes: int, seed: int | None = None) -> tuple[Episodes, dict[str, Any]]:
+def evaluate(run_dir: Path, episodes: int, seed: int | None = None) -> tuple[Episodes, Evaluation]:
     """Play a finished run's policy for fresh episodes.
 
     Args:
@@ -129,7 +136,7 @@ def evaluate(run_dir: Path, episodes: int, seed: int | None = None) -> tuple[Epi
         seed: decides the initial states; None: the run's seed.
 
     Returns:
-        The episodes, and mean and standard deviation of the normalised score.
+        The episodes, and what they come to.
     """
     require_range("episodes", episodes, 1, closed="[)")
     experiment, summary = load_run(run_dir), read_summary(run_dir)
@@ -145,19 +152,10 @@ def evaluate(run_dir: Path, episodes: int, seed: int | None = None) -> tuple[Epi
         played = run_episodes(simulator, actor(policy.eval()), seeds)
     finally:
         simulator.close()
-    scores = environment.reference.normalise(played.returns)
-    return played, {
-        "score": float(scores.mean()),
-        "score_std": float(scores.std()),
-        "return": float(played.returns.mean()),
-        "length": float(played.lengths.mean()),
-        "success": float(played.terminated.mean()) if environment.ends_on_success else None,
-        "episodes": episodes,
-    }
+    return played, summarise(played, environment, summary["stages"][-1]["steps"])
 
 
 def _summary(experiment: Experiment, run_dir: Path, results: list[StageResult]) -> dict[str, Any]:
-    task = load_task(experiment.source, experiment.setting)
     last = results[-1]
     evaluation = last.evaluations[-1] if last.evaluations else None
     return {
@@ -169,11 +167,13 @@ def _summary(experiment: Experiment, run_dir: Path, results: list[StageResult]) 
         "episodes": evaluation["episodes"] if evaluation else 0,
         "reference": vars(experiment.environment.reference),
         "checkpoint": f"{last.stage}/{last.checkpoint}",
-        "data": describe_data(experiment, task),
+        "data": describe_data(experiment),
+        "evaluations": last.evaluations,
         "stages": [
             {
                 "stage": result.stage,
                 "steps": result.steps,
+                "chosen_step": result.chosen_step,
                 "loss": result.loss,
                 "seconds": round(result.seconds, 2),
                 "cpu_seconds": round(result.cpu_seconds, 2),
@@ -185,8 +185,9 @@ def _summary(experiment: Experiment, run_dir: Path, results: list[StageResult]) 
     }
 
 
-def describe_data(experiment: Experiment, task: Task) -> dict[str, Any]:
+def describe_data(experiment: Experiment) -> dict[str, Any]:
     """What a run learnt from: source, counts, returns by origin, fingerprint."""
+    task = experiment.task
     return {
         "source": experiment.source.describe(),
         "fingerprint": task_fingerprint(experiment.source, experiment.setting),
@@ -202,7 +203,7 @@ def _by_origin(trajectories: Trajectories) -> dict[str, Any]:
         part = trajectories.origins == origin
         summary[origin] = {"trajectories": int(part.sum()), "steps": int(trajectories.lengths[part].sum())}
         if trajectories.recording.rewards is not None:
-            summary[origin]["mean_return"] = round(float(np.mean(trajectories.returns[part])), 3)
+            summary[origin]["mean_return"] = round(float(np.mean(trajectories.recorded_returns[part])), 3)
     return summary
 
 

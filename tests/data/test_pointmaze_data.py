@@ -1,4 +1,4 @@
-"""The bundled pointmaze data is what METHOD.md's table says, and the same for the same seed."""
+"""The bundled pointmaze data is what the method's table says, and the same for the same seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pointmaze as METHOD.md's table: start, goal, horizon, reward, and what the two reference policies reach."""
+"""Pointmaze as the method's table: start, goal, horizon, reward, and what the two reference policies reach."""
 
 from __future__ import annotations
 

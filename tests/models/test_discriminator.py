@@ -181,7 +181,7 @@ class TestTraining:
         make_trainer(max_steps=120).fit(model, datamodule=task)
         means = task.task.ta.mean(model.scores(task.task.ta))
         assert means[0] > means[1:].max() + 1
-        # And with the sign METHOD.md gives it: a state of the bad trajectories is less likely the expert's than not.
+        # And with the sign the method gives it: a state of the bad trajectories is less likely the expert's than not.
         assert means[1:].max() < 0
 
     def test_debiased_forgives_expert_states_among_the_unlabelled(

@@ -161,7 +161,7 @@ class TestTraining:
 
     @pytest.mark.parametrize(
         ("likelihood", "size"),
-        # Squashed is not tried at the bounds: METHOD.md calls it brittle there.
+        # Squashed is not tried at the bounds: the method calls it brittle there.
         [("squashed", 0.5), ("censored", 0.5), ("censored", 1.0)],
     )
     def test_actions_depend_on_states(

@@ -46,8 +46,12 @@ def cached(name: str, identity: Mapping[str, Any], build: Callable[[], Trajector
         except (OSError, ValueError, KeyError, TypeError, AttributeError, UserError) as error:
             log.warning("%s: damaged cache entry (%s), building it again", folder, error)
             shutil.rmtree(folder, ignore_errors=True)
-    _make_folder(folder.parent)  # before the work, so that a folder that cannot be written is found at once
-    write(build(), folder, identity)
+    # The scratch folder comes before the work, so that a cache that cannot be written is found at once.
+    scratch = _make_folder(folder.parent / f".making-{uuid.uuid4().hex}")
+    try:
+        write(build(), scratch, folder, identity)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
     return read(folder)
 
 
@@ -60,8 +64,8 @@ def _folder(name: str, identity: Mapping[str, Any]) -> Path:
     return home() / "data" / f"{name}-{fingerprint({'schema': SCHEMA, **identity})}"
 
 
-def write(trajectories: Trajectories, folder: Path, identity: Mapping[str, Any]) -> None:
-    """Save everything that is kept; the folder appears at once and whole."""
+def write(trajectories: Trajectories, scratch: Path, folder: Path, identity: Mapping[str, Any]) -> None:
+    """Save everything in `scratch`, then rename it: `folder` appears at once and whole."""
     arrays = {
         **trajectories.recording.arrays(),
         "starts": trajectories.recording.starts,
@@ -69,7 +73,6 @@ def write(trajectories: Trajectories, folder: Path, identity: Mapping[str, Any])
         "offsets": trajectories.offsets,
         "origins": trajectories.origins,
     }
-    scratch = _make_folder(folder.parent / f".making-{uuid.uuid4().hex}")
     try:
         for key, array in arrays.items():
             np.save(scratch / f"{key}.npy", array)
@@ -83,8 +86,6 @@ def write(trajectories: Trajectories, folder: Path, identity: Mapping[str, Any])
                 raise
     except OSError as error:
         raise UserError(f"{folder}: cannot write the data cache ({error.strerror})") from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _make_folder(folder: Path) -> Path:

@@ -75,6 +75,7 @@ class TaskData(lightning.LightningDataModule):
         self._std_floor = std_floor
         self._holdout = holdout
         self._generator = StepGenerator(seed, stage)
+        self._placed: dict[int, Tensor] = {}  # arrays of the task by identity: it keeps them alive
 
     @cached_property
     def task(self) -> Task:
@@ -190,14 +191,14 @@ class TaskData(lightning.LightningDataModule):
         """The array as a tensor on the training device, or left on the host when it would crowd the device."""
         if array is None:
             raise UserError("TA: no actions recorded, expected state-action trajectories")
+        if id(array) in self._placed:
+            return self._placed[id(array)]
         tensor = torch.from_numpy(np.asarray(array, dtype=np.float32))
         assert self.trainer is not None
         device = self.trainer.strategy.root_device
-        if device.type == "cuda":
-            free, _ = torch.cuda.mem_get_info(device)
-            if tensor.nbytes > free // 2:
-                return tensor
-        return tensor.to(device)
+        crowded = device.type == "cuda" and tensor.nbytes > torch.cuda.mem_get_info(device)[0] // 2
+        self._placed[id(array)] = tensor if crowded else tensor.to(device)
+        return self._placed[id(array)]
 
     def _gather(self, table: Tensor, rows: Tensor) -> Tensor:
         gathered = table.index_select(0, rows.to(table.device))

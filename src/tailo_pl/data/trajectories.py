@@ -164,6 +164,14 @@ class Trajectories:
             raise UserError("rewards: none recorded, no returns to report")
         return np.add.reduceat(self._gather(self.recording.rewards).astype(np.float64), self.offsets[:-1])
 
+    @property
+    def recorded_returns(self) -> NDArray[np.float64]:
+        """Return of each trajectory as it was recorded, steps that are not kept included."""
+        if self.recording.rewards is None:
+            raise UserError("rewards: none recorded, no returns to report")
+        whole = np.add.reduceat(np.asarray(self.recording.rewards, dtype=np.float64), self.recording.starts)
+        return whole[np.searchsorted(self.recording.starts, self.index[self.offsets[:-1]], side="right") - 1]
+
     def mean(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """Mean over each trajectory of one value per kept step."""
         if len(values) != self.steps:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tailo_pl.envs.environment import Environment
 from tailo_pl.envs.simulator import Simulator, Step
 
 Actor = Callable[[NDArray[np.float64]], NDArray[Any]]
@@ -62,6 +64,34 @@ def play(simulator: Simulator, actor: Actor, seeds: Iterable[int]) -> Iterator[M
         ended = step.terminated | step.truncated
         free = rows[ended]
         rows, episodes, observations = rows[~ended], episodes[~ended], step.observations[~ended]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Means over the episodes of one evaluation; `score` is the normalised return, `step` that of training."""
+
+    step: int
+    score: float
+    score_std: float
+    mean_return: float | None
+    mean_length: float
+    success: float | None
+    episodes: int
+
+
+def summarise(episodes: Episodes, environment: Environment, step: int) -> Evaluation:
+    """Means over episodes. One that ended in a numerical error scores 0, as in the paper."""
+    finite = np.isfinite(episodes.returns)
+    scores = np.where(finite, environment.reference.normalise(episodes.returns), 0.0)
+    return Evaluation(
+        step=step,
+        score=float(scores.mean()),
+        score_std=float(scores.std()),
+        mean_return=float(episodes.returns[finite].mean()) if finite.any() else None,
+        mean_length=float(episodes.lengths.mean()),
+        success=float(episodes.terminated.mean()) if environment.ends_on_success else None,
+        episodes=len(scores),
+    )
 
 
 def run_episodes(simulator: Simulator, actor: Actor, seeds: NDArray[np.int64]) -> Episodes:

@@ -115,7 +115,7 @@ class Locomotion:
         if pad_contact_forces and task != "ant":
             raise UserError(f"pad_contact_forces: {task} has no contact forces, only ant has")
         if threads is None:
-            threads = min(2, len(os.sched_getaffinity(0)))
+            threads = min(2, available_cores())
         for name, count in (("rows", rows), ("threads", threads)):
             if count < 1:
                 raise UserError(f"{name}: {count} given, expected at least 1")
@@ -218,6 +218,11 @@ class Locomotion:
         position = states[:, self._qpos][:, self._task.unseen_positions :]
         velocity = np.clip(states[:, self._qvel], -limit, limit)
         return np.concatenate([position, velocity, np.zeros((len(states), self._padding))], axis=1)
+
+
+def available_cores() -> int:
+    """Cores this process may use; not every system can tell them from the machine's."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class LocomotionTask(Environment):
