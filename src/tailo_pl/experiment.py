@@ -153,7 +153,7 @@ class Experiment:
 
 # Keys of a group that belong to the experiment rather than to the class the group builds.
 _OWN_KEYS = {
-    "env": ("name", "gamma", "std_floor"),
+    "env": ("name", "gamma", "std_floor", "fast_policy_steps"),
     "source": ("name",),
     "setting": ("name", "beta_2"),
     "logger": (),
