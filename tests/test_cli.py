@@ -143,15 +143,23 @@ def test_help_lists_the_commands(tmp_path: Path) -> None:
 def test_an_interrupted_run_says_so_and_counts_as_unfinished(tmp_path: Path, signum: int) -> None:
     arguments = ["train", "method=bc", "name=long", "preset.policy_steps=1000000", "trainer=cpu"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "tailo_pl.cli", *arguments], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "tailo_pl.cli", *arguments],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A process started in the background inherits that SIGINT is ignored; a user's terminal does not do that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     stage = tmp_path / "runs/pointmaze/examples/bc/long/policy"
-    for _ in range(600):
-        if (stage / "metrics.csv").exists():
-            break
-        time.sleep(0.2)
-    process.send_signal(signum)
-    _, errors = process.communicate(timeout=60)
+    try:
+        for _ in range(600):
+            if (stage / "metrics.csv").exists():
+                break
+            time.sleep(0.2)
+        process.send_signal(signum)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert errors.strip().splitlines()[-1].startswith("tailo: interrupted")
     assert not (stage / "stage.json").exists()
