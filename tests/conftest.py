@@ -51,7 +51,7 @@ class AsGiven(Setting):
 
 @pytest.fixture(scope="session", autouse=True)
 def tailo_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """TAILO_HOME of this session, so that no test reads or writes the user's cache."""
+    """TAILO_HOME of this test run, so that no test reads or writes the user's cache."""
     folder = tmp_path_factory.mktemp("tailo_home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TAILO_HOME", str(folder))
@@ -60,7 +60,7 @@ def tailo_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def pointmaze_data(tailo_home: Path) -> Trajectories:
-    """The bundled pointmaze data, made once per session."""
+    """The bundled pointmaze data, made once per test run."""
     return Bundled("pointmaze").part("directions")
 
 
