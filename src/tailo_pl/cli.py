@@ -106,8 +106,9 @@ def train_job(config: DictConfig) -> float | None:
     composed: Any = OmegaConf.to_container(config, resolve=True)
     with making_data():
         run_dir = run.prepare(composed)
-    show_data(run.load_run(run_dir), run_dir)
-    summary = run.execute(run_dir)
+    experiment = run.load_run(run_dir)
+    show_data(experiment, run_dir)
+    summary = run.execute(run_dir, experiment)
     show_summary(summary, run_dir)
     score: float | None = summary["score"]
     return score
@@ -166,7 +167,8 @@ def _run(arguments: list[str]) -> None:
 
     from tailo_pl import run
 
-    run.work(parser.parse_args(arguments).run)
+    run_dir = parser.parse_args(arguments).run
+    run.work(run_dir, run.load_run(run_dir))
 
 
 class _Parser(argparse.ArgumentParser):

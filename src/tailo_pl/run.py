@@ -76,13 +76,17 @@ def run_folder(experiment: Experiment) -> Path:
     return Path(config["runs"]) / names["env"] / names["setting"] / names["method"] / str(name)
 
 
-def execute(run_dir: Path) -> dict[str, Any]:
+def execute(run_dir: Path, experiment: Experiment | None = None) -> dict[str, Any]:
     """Run what `prepare` set up: in this process for one device, as one process per device for several.
+
+    Args:
+        run_dir: the run.
+        experiment: its experiment where it was loaded already, with the data it has read; None: load it.
 
     Returns:
         The summary, also written to `summary.json`.
     """
-    experiment = load_run(run_dir)
+    experiment = experiment or load_run(run_dir)
     devices = experiment.config["trainer"].get("devices", 1)
     if devices > 1:
         launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"]
@@ -90,15 +94,14 @@ def execute(run_dir: Path) -> dict[str, Any]:
         if status:
             raise UserError(f"{run_dir}: the processes of this run ended with status {status}; see their output above")
         return read_summary(run_dir)
-    return work(run_dir)
+    return work(run_dir, experiment)
 
 
-def work(run_dir: Path) -> dict[str, Any]:
+def work(run_dir: Path, experiment: Experiment) -> dict[str, Any]:
     """Run all stages in this process (one of several under torchrun) and write the summary."""
-    experiment = load_run(run_dir)
     with process_group():
         results = run_stages(experiment, run_dir)
-        summary = _summary(experiment, run_dir, results)
+        summary = _summary(experiment, results)
         if is_first():
             write_json(run_dir / "summary.json", summary)
     return summary
@@ -155,7 +158,7 @@ def evaluate(run_dir: Path, episodes: int, seed: int | None = None) -> tuple[Epi
     return played, summarise(played, environment, summary["stages"][-1]["steps"])
 
 
-def _summary(experiment: Experiment, run_dir: Path, results: list[StageResult]) -> dict[str, Any]:
+def _summary(experiment: Experiment, results: list[StageResult]) -> dict[str, Any]:
     last = results[-1]
     evaluation = last.evaluations[-1] if last.evaluations else None
     return {
