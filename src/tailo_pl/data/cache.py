@@ -8,7 +8,7 @@ import logging
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,13 @@ def fingerprint(identity: Any) -> str:
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def cached(name: str, identity: Mapping[str, Any], build: Callable[[], Trajectories]) -> Trajectories:
-    """The trajectories made by `build`, from disk when they were made before.
+def cached(name: str, identity: Mapping[str, Any], fill: Callable[[Path], None]) -> Trajectories:
+    """Trajectories from disk, made first where they are not there.
 
     Args:
         name: what people call them.
         identity: everything that decides their content; part of the entry's name.
-        build: makes them.
+        fill: writes them into the folder it is given, as `save` does.
     """
     folder = _folder(name, identity)
     if folder.exists():
@@ -49,7 +49,11 @@ def cached(name: str, identity: Mapping[str, Any], build: Callable[[], Trajector
     # The scratch folder comes before the work, so that a cache that cannot be written is found at once.
     scratch = _make_folder(folder.parent / f".making-{uuid.uuid4().hex}")
     try:
-        write(build(), scratch, folder, identity)
+        try:
+            fill(scratch)
+            _publish(scratch, folder, identity)
+        except OSError as error:
+            raise UserError(f"{folder}: cannot write the data cache ({error.strerror or error})") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return read(folder)
@@ -64,28 +68,34 @@ def _folder(name: str, identity: Mapping[str, Any]) -> Path:
     return home() / "data" / f"{name}-{fingerprint({'schema': SCHEMA, **identity})}"
 
 
-def write(trajectories: Trajectories, scratch: Path, folder: Path, identity: Mapping[str, Any]) -> None:
-    """Save everything in `scratch`, then rename it: `folder` appears at once and whole."""
+def save(trajectories: Trajectories, folder: Path) -> None:
+    """Write trajectories as `read` wants them. (Without index and offsets an entry means all of its steps.)"""
     arrays = {
         **trajectories.recording.arrays(),
         "starts": trajectories.recording.starts,
         "index": trajectories.index,
         "offsets": trajectories.offsets,
-        "origins": trajectories.origins,
     }
+    for key, array in arrays.items():
+        np.save(folder / f"{key}.npy", array)
+    save_labels(folder, trajectories.origins.tolist())
+
+
+def save_labels(folder: Path, origins: Sequence[str]) -> None:
+    """Write the label of each trajectory."""
+    np.save(folder / "origins.npy", np.array(origins, dtype=np.str_))
+
+
+def _publish(scratch: Path, folder: Path, identity: Mapping[str, Any]) -> None:
+    """Add the manifest to a filled folder, then rename it: `folder` appears at once and whole."""
+    digests = {path.stem: _digest(path) for path in sorted(scratch.glob("*.npy"))}
+    manifest = {"schema": SCHEMA, "identity": dict(identity), "whole": "index" not in digests, "sha256": digests}
+    (scratch / "manifest.json").write_text(json.dumps(manifest, indent=1))
     try:
-        for key, array in arrays.items():
-            np.save(scratch / f"{key}.npy", array)
-        digests = {key: _digest(scratch / f"{key}.npy") for key in arrays}
-        manifest = {"schema": SCHEMA, "identity": dict(identity), "sha256": digests}
-        (scratch / "manifest.json").write_text(json.dumps(manifest, indent=1))
-        try:
-            os.replace(scratch, folder)
-        except OSError:
-            if not folder.exists():  # otherwise someone else finished the same entry first: theirs is as good
-                raise
-    except OSError as error:
-        raise UserError(f"{folder}: cannot write the data cache ({error.strerror})") from error
+        os.replace(scratch, folder)
+    except OSError:
+        if not folder.exists():  # otherwise someone else finished the same entry first: theirs is as good
+            raise
 
 
 def _make_folder(folder: Path) -> Path:
@@ -105,8 +115,10 @@ def read(folder: Path) -> Trajectories:
         if _digest(path) != digest:
             raise UserError(f"{path}: content differs from the manifest's checksum")
         arrays[key] = np.load(path, mmap_mode="c", allow_pickle=False)
-    index, offsets, origins = (np.asarray(arrays.pop(key)) for key in ("index", "offsets", "origins"))
-    starts = np.asarray(arrays.pop("starts"))
+    origins, starts = np.asarray(arrays.pop("origins")), np.asarray(arrays.pop("starts"))
+    if manifest.get("whole", False):
+        return Trajectories.of(Recording(starts=starts, **arrays), origins.tolist())
+    index, offsets = (np.asarray(arrays.pop(key)) for key in ("index", "offsets"))
     return Trajectories(Recording(starts=starts, **arrays), index, offsets, origins)
 
 

@@ -50,8 +50,10 @@ class Bundled(Source):
     def part(self, name: str) -> Trajectories:
         identity = self.identity(name)
         if name not in self._open:
-            make = partial(self._parts[name].make, self._seed)
-            self._open[name] = cache.cached(f"{self._env}-{name}", identity, make)
+            make = self._parts[name].make
+            self._open[name] = cache.cached(
+                f"{self._env}-{name}", identity, lambda folder: cache.save(make(self._seed), folder)
+            )
         return self._open[name]
 
     def fingerprint(self, name: str) -> str:

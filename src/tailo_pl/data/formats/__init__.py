@@ -1,0 +1,1 @@
+"""File formats of recorded steps: one module each."""
