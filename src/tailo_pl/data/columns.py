@@ -129,7 +129,7 @@ def _asked(path: object, there: Mapping[str, Field], role: str, patterns: list[s
 
 def _usual(path: object, there: Mapping[str, Field], role: str) -> tuple[str, ...]:
     """The field or the numbered family of fields with one of the role's usual names."""
-    candidates = [(name,) for name in ALIASES[role] if name in there]
+    candidates: list[tuple[str, ...]] = [(name,) for name in ALIASES[role] if name in there]
     if role in VECTORS:
         for alias in ALIASES[role]:
             family = sorted((name for name in there if _number(name, alias) is not None), key=_natural)
