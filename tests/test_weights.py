@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tailo_pl import weights
 from tailo_pl.errors import UserError
 from tailo_pl.weights import safe_negatives, trajectory_weights
 
@@ -172,3 +173,13 @@ class TestTrajectoryWeights:
     def test_diverged_scores(self, bad: float) -> None:
         with pytest.raises(UserError, match="not finite"):
             trajectory_weights(np.array([0.0, bad]), np.array([0, 2]), alpha=1.0, gamma=0.9)
+
+
+@pytest.mark.parametrize("group", [1, 3, 7, 20])
+def test_a_few_trajectories_at_a_time(monkeypatch: pytest.MonkeyPatch, group: int) -> None:
+    rng = np.random.default_rng(0)
+    offsets = np.array([0, 4, 5, 13, 20])
+    scores = rng.normal(0, 20, 20)
+    whole = trajectory_weights(scores, offsets, alpha=1.25, gamma=0.9)
+    monkeypatch.setattr(weights, "GROUP_STEPS", group)
+    np.testing.assert_allclose(trajectory_weights(scores, offsets, alpha=1.25, gamma=0.9), whole, rtol=1e-6)

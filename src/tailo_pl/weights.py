@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from tailo_pl.errors import UserError, require_range
 
 ScoreKind = Literal["logit", "probability"]
+GROUP_STEPS = 1 << 22
 
 
 def safe_negatives(
@@ -65,14 +67,30 @@ def trajectory_weights(
         One weight in [0, 1] per step; the largest is 1.
     """
     require_range("gamma", gamma, 0, 1, closed="[)")
-    scores = np.asarray(scores, dtype=np.float64)
-    if not np.isfinite(scores).all():
-        raise UserError("weights: a score is not finite; the discriminator has diverged")
-    # log of each step's own term: alpha*R, or log c = -log(1 + exp(-D))
-    terms = alpha * scores if kind == "logit" else -np.logaddexp(0.0, -scores)
-    log_weights = _discounted_log_sums(terms, offsets, gamma)
-    weights: NDArray[np.float32] = np.exp(log_weights - log_weights.max()).astype(np.float32)
+    weights = np.empty(len(scores), dtype=np.float32)
+    groups, largest = _groups(offsets), []
+    # Some trajectories at a time: the sums take several float64 numbers per step, the weights one float32.
+    for first, last in groups:
+        begin, end = offsets[first], offsets[last]
+        part = np.asarray(scores[begin:end], dtype=np.float64)
+        if not np.isfinite(part).all():
+            raise UserError("weights: a score is not finite; the discriminator has diverged")
+        # log of each step's own term: alpha*R, or log c = -log(1 + exp(-D))
+        terms = alpha * part if kind == "logit" else -np.logaddexp(0.0, -part)
+        log_weights = _discounted_log_sums(terms, offsets[first : last + 1] - begin, gamma)
+        largest.append(log_weights.max())
+        weights[begin:end] = np.exp(log_weights - largest[-1])
+    for (first, last), peak in zip(groups, largest, strict=True):
+        if peak < max(largest):
+            weights[offsets[first] : offsets[last]] *= np.exp(peak - max(largest))
     return weights
+
+
+def _groups(offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Ranges of trajectories of about `GROUP_STEPS` steps each."""
+    borders = np.searchsorted(offsets, np.arange(0, offsets[-1], GROUP_STEPS))
+    borders = np.unique(np.append(borders, len(offsets) - 1)).tolist()
+    return list(itertools.pairwise(borders))
 
 
 def _discounted_log_sums(terms: NDArray[np.float64], offsets: NDArray[np.int64], gamma: float) -> NDArray[np.float64]:

@@ -88,6 +88,16 @@ class TestRows:
         drawn = ProportionalRows(torch.tensor(weights))(256, StepGenerator(0, "policy").at(step))
         assert all(weights[row] > 0 for row in drawn)
 
+    @given(st.integers(1, 400), st.integers(0, 99))
+    def test_the_row_is_where_the_point_falls_in_the_sum_of_all(self, count: int, step: int) -> None:
+        # Multiples of 1/8 add up exactly, so blocks cannot hide behind rounding.
+        weights = torch.randint(0, 9, (count,), generator=torch.Generator().manual_seed(count)) / 8
+        weights[count // 2] = 1.0
+        drawn = ProportionalRows(weights)(128, StepGenerator(0, "policy").at(step))
+        cumulative = weights.double().cumsum(0)
+        points = torch.rand(128, generator=StepGenerator(0, "policy").at(step), dtype=torch.float64) * cumulative[-1]
+        assert torch.equal(drawn, torch.searchsorted(cumulative, points, right=True))
+
     def test_points_exactly_on_an_edge(self) -> None:
         # Weights of the smallest float: the points can only be 0, 1 or 2 of it, all of them edges between rows.
         weights = torch.tensor([0, 5e-324, 0, 5e-324], dtype=torch.float64)

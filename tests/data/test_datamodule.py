@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from lightning import Trainer
 
-from tailo_pl.data import datamodule
-from tailo_pl.data.datamodule import TaskData, state_statistics
+from tailo_pl.data import trajectories
+from tailo_pl.data.batches import StepGenerator, uniform_rows
+from tailo_pl.data.datamodule import TaskData, _Left, state_statistics
 from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.errors import UserError
 
@@ -63,7 +66,7 @@ class TestStatistics:
 
     def test_in_chunks(self, monkeypatch: pytest.MonkeyPatch, ta: Trajectories) -> None:
         whole = state_statistics(ta)
-        monkeypatch.setattr(datamodule, "_CHUNK", 7)  # 37 rows: five chunks and a rest
+        monkeypatch.setattr(trajectories, "CHUNK_BYTES", 7 * ta.observations[0].nbytes)  # 37 rows: five and a rest
         for chunked, expected in zip(state_statistics(ta), whole, strict=True):
             np.testing.assert_allclose(chunked, expected, rtol=1e-12)
         np.testing.assert_allclose(whole[0], ta.observations.mean(0), rtol=1e-6)
@@ -245,6 +248,14 @@ def test_numbers_out_of_range(task_data: MakeData, ts: Trajectories, ta: Traject
 
 
 def test_origins_never_reach_training(task_data: MakeData, make_trainer, ts: Trajectories, ta: Trajectories) -> None:
-    relabelled = Trajectories(ta.recording, ta.index, ta.offsets, np.array(["a", "b", "c", "d"]))
+    relabelled = Trajectories(ta.recording, ta.rows, ta.offsets, np.array(["a", "b", "c", "d"]))
     one, two = (batches(task_data(ts, side, batches="pairs"), make_trainer, 3) for side in (ta, relabelled))
     assert all(same(a, b) for a, b in zip(one, two, strict=True))
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=60).filter(lambda marks: not all(marks)), st.integers(0, 99))
+def test_what_is_held_out_is_never_drawn(marks: list[bool], step: int) -> None:
+    held = np.array(marks)
+    drawn = _Left(held)(64, StepGenerator(0, "policy").at(step))
+    left = torch.from_numpy(np.flatnonzero(~held))
+    assert torch.equal(drawn, left[uniform_rows(len(left), 64, StepGenerator(0, "policy").at(step))])

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tailo_pl.data.rows import Rows
 from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.errors import UserError
 
@@ -70,16 +71,15 @@ class TestValidation:
             ([0, 1], [1, 2], ["a"], "offsets: expected to run from 0 to 2"),
             ([0, 1], [0], [], "offsets"),
             ([0, 1], [0, 1, 1, 2], ["a"] * 3, "empty trajectory"),
-            ([0, 4], [0, 2], ["a"], "index: rows 0 to 4 found, expected 0 to 3"),
-            ([-1, 2], [0, 2], ["a"], "index: rows -1"),
+            ([0, 4], [0, 2], ["a"], "rows: 0 to 4 found, expected 0 to 3"),
+            ([-1, 2], [0, 2], ["a"], "rows: -1"),
             ([0, 1], [0, 1, 2], ["a"], "origins: 1 labels found, expected 2"),
         ],
     )
     def test_index(self, index: list[int], offsets: list[int], origins: list[str], message: str) -> None:
         with pytest.raises(UserError, match=message):
-            Trajectories(
-                recording([4]), np.array(index, dtype=np.int64), np.array(offsets), np.array(origins, dtype=np.str_)
-            )
+            rows = Rows.of(np.array(index, dtype=np.int64))
+            Trajectories(recording([4]), rows, np.array(offsets), np.array(origins, dtype=np.str_))
 
     def test_number_of_labels(self) -> None:
         with pytest.raises(UserError, match="origins: 1 labels found, expected 2"):

@@ -140,15 +140,15 @@ class TestRawStates:
         raw = torch.from_numpy(ta.observations)
         assert torch.equal(fresh(raw), model(raw))
 
-    @pytest.mark.parametrize("chunk", [1, 7, 1 << 16])
+    @pytest.mark.parametrize("batch", [1, 7, 1 << 16])
     def test_scores_are_the_logits_of_the_kept_steps(
-        self, trajectories_of: Callable[..., Trajectories], chunk: int
+        self, trajectories_of: Callable[..., Trajectories], batch: int
     ) -> None:
         model = small()
         states = np.random.default_rng(0).normal(0, 4, (30, 3)).astype(np.float32)
         lost = np.arange(30) % 4 == 1
         kept = trajectories_of(states, [10, 20]).drop(lost)
-        scores = model.scores(kept, chunk=chunk)
+        scores = model.scores(kept, batch=batch)
         assert scores.dtype == np.float32
         with torch.no_grad():
             np.testing.assert_allclose(scores, model(torch.from_numpy(states[~lost])), rtol=1e-5, atol=1e-6)

@@ -57,19 +57,38 @@ def uniform_rows(count: int, size: int, generator: torch.Generator) -> Tensor:
 
 
 class ProportionalRows:
-    """Rows drawn in proportion to their weight, by searching the cumulative sum.
+    """Rows drawn in proportion to their weight: first a block of rows by its total, then a row within the block.
+
+    Blocks keep the sums small: beside the weights themselves, which may be a memory map, there is one number for
+    every 64 of them.
 
     Args:
         weights: one non-negative number per row, not all zero.
     """
 
+    _BLOCK = 64
+
     def __init__(self, weights: Tensor) -> None:
-        self._cumulative = torch.cumsum(weights.double(), 0)
+        self._weights = weights
+        whole = len(weights) // self._BLOCK * self._BLOCK
+        totals = [
+            chunk.view(-1, self._BLOCK).sum(1, dtype=torch.float64) for chunk in torch.split(weights[:whole], 1 << 20)
+        ]
+        if whole < len(weights):
+            totals.append(weights[whole:].sum(dtype=torch.float64)[None])
+        self._cumulative = torch.cumsum(torch.cat(totals), 0)
+        self._before = self._cumulative - torch.cat(totals)
 
     def __call__(self, size: int, generator: torch.Generator) -> Tensor:
         points = torch.rand(size, generator=generator, dtype=torch.float64) * self._cumulative[-1]
-        # right=True skips rows of weight zero; the clamp catches a product rounded up to the total.
-        return torch.searchsorted(self._cumulative, points, right=True).clamp_(max=len(self._cumulative) - 1)
+        # right=True skips what weighs nothing; the clamps catch a product rounded up to the total.
+        block = torch.searchsorted(self._cumulative, points, right=True).clamp_(max=len(self._cumulative) - 1)
+        rows = (block[:, None] * self._BLOCK + torch.arange(self._BLOCK)).clamp_(max=len(self._weights) - 1)
+        within = torch.cumsum(self._weights[rows].double(), 1)
+        place = torch.searchsorted(within, (points - self._before[block])[:, None], right=True)[:, 0]
+        # Rounding may leave a point at the end of its block: then the last row there that weighs something.
+        heaviest = torch.argmax(within, 1)  # the first place at which the whole total is reached
+        return torch.minimum(block * self._BLOCK + torch.minimum(place, heaviest), torch.tensor(len(self._weights) - 1))
 
 
 def rank_share(rows: Tensor, rank: int, ranks: int) -> Tensor:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tailo_pl.data.rows import Rows
 from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.errors import UserError
 
@@ -119,7 +120,7 @@ def read(folder: Path) -> Trajectories:
     if manifest.get("whole", False):
         return Trajectories.of(Recording(starts=starts, **arrays), origins.tolist())
     index, offsets = (np.asarray(arrays.pop(key)) for key in ("index", "offsets"))
-    return Trajectories(Recording(starts=starts, **arrays), index, offsets, origins)
+    return Trajectories(Recording(starts=starts, **arrays), Rows.of(index), offsets, origins)
 
 
 def _digest(path: Path) -> str:

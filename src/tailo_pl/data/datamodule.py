@@ -22,12 +22,11 @@ from tailo_pl.data.batches import (
     rank_share,
     uniform_rows,
 )
+from tailo_pl.data.rows import Rows
 from tailo_pl.data.settings import Setting, Task, load_task
 from tailo_pl.data.sources.source import Source
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError, require_range
-
-_CHUNK = 1 << 20  # rows summed at a time, so that statistics of a memory map need little memory
 
 
 class TaskData(lightning.LightningDataModule):
@@ -134,7 +133,8 @@ class TaskData(lightning.LightningDataModule):
             return []
         ta, held = self.task.ta, self.held_out
         observations, actions = self._place(ta.recording.observations), self._place(ta.recording.actions)
-        rows, weights = torch.from_numpy(ta.index[held]), torch.from_numpy(self.step_weights[held])
+        positions = np.flatnonzero(held)
+        rows, weights = torch.from_numpy(ta.rows.at(positions)), torch.from_numpy(self.step_weights[positions])
         weights = weights.to(observations.device)
         return OneBatch(
             WeightedBatch(self._gather(observations, rows), self._gather(actions, rows), weights, len(rows))
@@ -146,7 +146,7 @@ class TaskData(lightning.LightningDataModule):
         if self._negatives is not None:
             unlabelled = unlabelled.take(self._read(self._negatives, len(unlabelled)).astype(bool))
         ts, u = self._place(task.ts.recording.observations), self._place(unlabelled.recording.observations)
-        ts_rows, u_rows = torch.from_numpy(task.ts.index), torch.from_numpy(unlabelled.index)
+        ts_rows, u_rows = task.ts.rows, unlabelled.rows
         size = min(self._batch_size, len(ts_rows))
 
         def batch_at(step: int) -> PairBatch:
@@ -154,7 +154,10 @@ class TaskData(lightning.LightningDataModule):
             rows_ts, rows_u = uniform_rows(len(ts_rows), size, generator), uniform_rows(len(u_rows), size, generator)
             mix = self._share(torch.rand(size, generator=generator)).to(ts.device)
             return PairBatch(
-                self._gather(ts, ts_rows[self._share(rows_ts)]), self._gather(u, u_rows[self._share(rows_u)]), mix, size
+                self._gather(ts, _rows_at(ts_rows, self._share(rows_ts))),
+                self._gather(u, _rows_at(u_rows, self._share(rows_u))),
+                mix,
+                size,
             )
 
         return batch_at
@@ -162,17 +165,18 @@ class TaskData(lightning.LightningDataModule):
     def _weighted_batches(self) -> Any:
         ta = self.task.ta
         observations, actions = self._place(ta.recording.observations), self._place(ta.recording.actions)
-        trained = ~self.held_out
-        rows, weights = torch.from_numpy(ta.index[trained]), torch.from_numpy(self.step_weights[trained])
-        weighted = self._weights is not None
-        proportional = ProportionalRows(weights) if self._sampling == "proportional" and weighted else None
+        weights = torch.from_numpy(self.step_weights)
+        proportional = None
+        if self._sampling == "proportional" and self._weights is not None:
+            proportional = ProportionalRows(weights.masked_fill(torch.from_numpy(self.held_out), 0.0))
+        trained = _Left(self.held_out)
         size = self._batch_size
 
         def batch_at(step: int) -> WeightedBatch:
             generator = self._generator.at(step)
-            drawn = proportional(size, generator) if proportional else uniform_rows(len(rows), size, generator)
+            drawn = proportional(size, generator) if proportional else trained(size, generator)
             share = self._share(drawn)
-            chosen = rows[share]
+            chosen = _rows_at(ta.rows, share)
             drawn_weights = torch.ones(len(share)) if proportional else weights[share]
             return WeightedBatch(
                 self._gather(observations, chosen),
@@ -215,11 +219,31 @@ class TaskData(lightning.LightningDataModule):
         return np.asarray(array)
 
 
+class _Left:
+    """Draws uniformly among the positions that are not marked, which are most of them."""
+
+    def __init__(self, marks: NDArray[np.bool_]) -> None:
+        changes = np.flatnonzero(np.diff(marks, prepend=False, append=False))
+        begins, ends = changes[::2], changes[1::2]
+        gaps = torch.from_numpy(np.cumsum(ends - begins))
+        self._count = len(marks) - int(gaps[-1] if len(gaps) else 0)
+        # A position counted without the marked ones moves up by the gaps that begin at or before it.
+        self._moves = torch.cat([torch.zeros(1, dtype=torch.int64), gaps])
+        self._limits = torch.from_numpy(begins) - self._moves[:-1]
+
+    def __call__(self, size: int, generator: torch.Generator) -> Tensor:
+        drawn = uniform_rows(self._count, size, generator)
+        return drawn + self._moves[torch.searchsorted(self._limits, drawn, right=True)]
+
+
+def _rows_at(rows: Rows, positions: Tensor) -> Tensor:
+    return torch.from_numpy(rows.at(positions.numpy()))
+
+
 def state_statistics(trajectories: Trajectories) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Mean and standard deviation of the kept states, in float64, a chunk of rows at a time."""
-    states, index = trajectories.recording.observations, trajectories.index
-    chunks = [index[start : start + _CHUNK] for start in range(0, len(index), _CHUNK)]
-    mean = sum(states[rows].sum(0, dtype=np.float64) for rows in chunks) / len(index)
+    states, steps = trajectories.recording.observations, trajectories.steps
+    mean = sum(chunk.sum(0, dtype=np.float64) for chunk in trajectories.chunks(states)) / steps
     # Two passes: the one-pass formula loses all digits when a dimension is nearly constant.
-    variance = sum(((states[rows] - mean) ** 2).sum(0) for rows in chunks) / len(index)
+    variance = sum(((chunk - mean) ** 2).sum(0) for chunk in trajectories.chunks(states)) / steps
     return mean, np.sqrt(variance)

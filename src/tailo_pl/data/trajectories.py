@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailo_pl.data.rows import Index, Rows
 from tailo_pl.errors import UserError
 
-Index = NDArray[np.int64]
+CHUNK_BYTES = 16 << 20
+"""How much of an array is gathered at a time where all of it may not fit into memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,26 +84,27 @@ class Trajectories:
 
     Args:
         recording: the arrays underneath.
-        index: rows of the recording that are kept, in order.
-        offsets: trajectory i is `index[offsets[i]:offsets[i + 1]]`; none is empty.
+        rows: of the recording that are kept, in order.
+        offsets: trajectory i has the rows at the positions from `offsets[i]` to `offsets[i + 1]`; none is empty.
         origins: where each trajectory came from (expert, random, ...). For reports only: training never sees it.
     """
 
     recording: Recording
-    index: Index
+    rows: Rows
     offsets: Index
     origins: NDArray[np.str_]
 
     def __post_init__(self) -> None:
-        index, offsets, steps = self.index, self.offsets, len(self.recording.observations)
-        if index.ndim != 1 or not len(index):
+        rows, offsets, steps = self.rows, self.offsets, len(self.recording.observations)
+        if not len(rows):
             raise UserError("trajectories: no step is left")
-        if offsets.ndim != 1 or len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != len(index):
-            raise UserError(f"offsets: expected to run from 0 to {len(index)}, the number of kept steps")
+        if offsets.ndim != 1 or len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != len(rows):
+            raise UserError(f"offsets: expected to run from 0 to {len(rows)}, the number of kept steps")
         if (np.diff(offsets) <= 0).any():
             raise UserError("offsets: an empty trajectory found, expected at least one step in each")
-        if index.min() < 0 or index.max() >= steps:
-            raise UserError(f"index: rows {index.min()} to {index.max()} found, expected 0 to {steps - 1}")
+        lowest, highest = rows.starts.min(), (rows.starts + np.diff(rows.offsets)).max() - 1
+        if lowest < 0 or highest >= steps:
+            raise UserError(f"rows: {lowest} to {highest} found, expected 0 to {steps - 1}")
         if len(self.origins) != len(self):
             raise UserError(f"origins: {len(self.origins)} labels found, expected {len(self)}, one per trajectory")
 
@@ -110,7 +113,7 @@ class Trajectories:
         """All steps of a recording; `origins` is one label for all, or one per trajectory."""
         steps = len(recording.observations)
         labels = [origins] * len(recording.starts) if isinstance(origins, str) else list(origins)
-        return cls(recording, np.arange(steps), np.append(recording.starts, steps), np.array(labels, dtype=np.str_))
+        return cls(recording, Rows.all(steps), np.append(recording.starts, steps), np.array(labels, dtype=np.str_))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -118,12 +121,17 @@ class Trajectories:
     @property
     def steps(self) -> int:
         """Number of kept steps."""
-        return len(self.index)
+        return len(self.rows)
 
     @property
     def lengths(self) -> Index:
         """Kept steps per trajectory."""
         return np.diff(self.offsets)
+
+    @property
+    def index(self) -> Index:
+        """The kept rows of the recording, one number each."""
+        return self.rows.to_array()
 
     @property
     def trajectory_of_step(self) -> Index:
@@ -145,38 +153,38 @@ class Trajectories:
     @property
     def first_states(self) -> NDArray[Any]:
         """The first kept state of each trajectory."""
-        return self.recording.observations[self.index[self.offsets[:-1]]]
+        return self.recording.observations[self.rows.at(self.offsets[:-1])]
 
     @property
     def last_states(self) -> NDArray[Any]:
         """The last kept state of each trajectory."""
-        return self.recording.observations[self.index[self.offsets[1:] - 1]]
+        return self.recording.observations[self.rows.at(self.offsets[1:] - 1)]
 
     @property
     def keeps_first(self) -> NDArray[np.bool_]:
         """For each trajectory, whether its first kept step is the first one recorded."""
-        return np.isin(self.index[self.offsets[:-1]], self.recording.starts)
+        return np.isin(self.rows.at(self.offsets[:-1]), self.recording.starts)
 
     @property
     def returns(self) -> NDArray[np.float64]:
         """Sum of the recorded rewards of the kept steps, per trajectory."""
         if self.recording.rewards is None:
             raise UserError("rewards: none recorded, no returns to report")
-        return np.add.reduceat(self._gather(self.recording.rewards).astype(np.float64), self.offsets[:-1])
+        return np.add.reduceat(self._gather(self.recording.rewards), self.offsets[:-1], dtype=np.float64)
 
     @property
     def recorded_returns(self) -> NDArray[np.float64]:
         """Return of each trajectory as it was recorded, steps that are not kept included."""
         if self.recording.rewards is None:
             raise UserError("rewards: none recorded, no returns to report")
-        whole = np.add.reduceat(np.asarray(self.recording.rewards, dtype=np.float64), self.recording.starts)
-        return whole[np.searchsorted(self.recording.starts, self.index[self.offsets[:-1]], side="right") - 1]
+        whole = np.add.reduceat(self.recording.rewards, self.recording.starts, dtype=np.float64)
+        return whole[np.searchsorted(self.recording.starts, self.rows.at(self.offsets[:-1]), side="right") - 1]
 
     def mean(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """Mean over each trajectory of one value per kept step."""
         if len(values) != self.steps:
             raise ValueError(f"{len(values)} values for {self.steps} steps")
-        return np.add.reduceat(np.asarray(values, dtype=np.float64), self.offsets[:-1]) / self.lengths
+        return np.add.reduceat(values, self.offsets[:-1], dtype=np.float64) / self.lengths
 
     def next_observations(self) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """The recorded next state of each kept step, and whether there is one.
@@ -186,8 +194,18 @@ class Trajectories:
         """
         if self.recording.next_observations is not None:
             return self._gather(self.recording.next_observations), np.ones(self.steps, dtype=bool)
-        known = ~self.recording.is_last[self.index]
-        return self.recording.observations[self.index + known], known
+        index = self.index
+        known = ~self.recording.is_last[index]
+        return self.recording.observations[index + known], known
+
+    def chunks(self, array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        """The kept rows of one of the recording's arrays, some at a time, without copying where they are in a row."""
+        size = max(1, CHUNK_BYTES // max(1, array[:1].nbytes))
+        for begin in range(0, self.steps, size):
+            end = min(begin + size, self.steps)
+            part = self.rows.spans(np.array([begin]), np.array([end]))
+            first = int(part.starts[0])
+            yield array[first : first + len(part)] if len(part.starts) == 1 else array[part.to_array()]
 
     def take(self, trajectories: NDArray[Any] | Sequence[int]) -> Trajectories:
         """These trajectories, in the order given (numbers, or one boolean per trajectory)."""
@@ -201,12 +219,9 @@ class Trajectories:
             raise IndexError(
                 f"trajectories {chosen.min()} to {chosen.max()} of {len(self)}, expected 0 to {len(self) - 1}"
             )
-        lengths = self.lengths[chosen]
-        offsets = np.append(0, np.cumsum(lengths))
-        # Position of every step: its trajectory's old start plus its place within the trajectory.
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        positions = np.repeat(self.offsets[chosen], lengths) + within
-        return replace(self, index=self.index[positions], offsets=offsets, origins=self.origins[chosen])
+        rows = self.rows.spans(self.offsets[chosen], self.offsets[chosen + 1])
+        offsets = np.append(0, np.cumsum(self.lengths[chosen]))
+        return replace(self, rows=rows, offsets=offsets, origins=self.origins[chosen])
 
     def drop(self, steps: NDArray[np.bool_]) -> Trajectories:
         """Without the kept steps marked True. A trajectory left empty disappears."""
@@ -215,9 +230,11 @@ class Trajectories:
             raise ValueError(f"{len(keep)} marks for {self.steps} steps")
         lengths = np.add.reduceat(keep, self.offsets[:-1], dtype=np.int64)
         left = lengths > 0
+        # Where keeping begins and ends: the changes along the marks, with nothing kept before and after.
+        changes = np.flatnonzero(np.diff(keep, prepend=False, append=False))
         return replace(
             self,
-            index=self.index[keep],
+            rows=self.rows.spans(changes[::2], changes[1::2]),
             offsets=np.append(0, np.cumsum(lengths[left])),
             origins=self.origins[left],
         )
@@ -230,7 +247,7 @@ class Trajectories:
         shifts = np.cumsum([0] + [part.steps for part in parts])
         return Trajectories(
             parts[0].recording,
-            np.concatenate([part.index for part in parts]),
+            Rows.concat([part.rows for part in parts]),
             np.concatenate([[0], *[part.offsets[1:] + shift for part, shift in zip(parts, shifts, strict=False)]]),
             np.concatenate([part.origins for part in parts]),
         )
@@ -250,9 +267,11 @@ class Trajectories:
         starts = [recording.starts + row for recording, row in zip(recordings, rows, strict=False)]
         arrays = {name: np.concatenate([recording.arrays()[name] for recording in recordings]) for name in shared}
         whole = Recording(starts=np.concatenate(starts), **arrays)
-        moved = [replace(part, recording=whole, index=part.index + row) for part, row in zip(parts, rows, strict=False)]
+        moved = [
+            replace(part, recording=whole, rows=part.rows.shifted(row)) for part, row in zip(parts, rows, strict=False)
+        ]
         return Trajectories.concat(moved)
 
     def _gather(self, array: NDArray[Any]) -> NDArray[Any]:
-        whole = self.steps == len(array) and np.array_equal(self.index, np.arange(self.steps))
+        whole = self.steps == len(array) and len(self.rows.starts) == 1
         return array if whole else array[self.index]

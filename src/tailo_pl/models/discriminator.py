@@ -97,15 +97,17 @@ class PUDiscriminator(StageModule):
         """R(s) of every step of TA."""
         return {"scores": self.scores(task.ta)}
 
-    def scores(self, trajectories: Trajectories, chunk: int = 1 << 16) -> NDArray[np.float32]:
-        """R(s) = D(s) of every kept step, a chunk of rows at a time."""
-        states, index = trajectories.recording.observations, trajectories.index
+    def scores(self, trajectories: Trajectories, batch: int = 1 << 16) -> NDArray[np.float32]:
+        """R(s) = D(s) of every kept step, a batch of rows at a time."""
+        scores = np.empty(trajectories.steps, dtype=np.float32)
+        done = 0
         with torch.inference_mode():
-            logits = [
-                self(torch.from_numpy(states[index[start : start + chunk]]).float().to(self.device)).float().cpu()
-                for start in range(0, len(index), chunk)
-            ]
-        return torch.cat(logits).numpy()
+            for chunk in trajectories.chunks(trajectories.recording.observations):
+                for begin in range(0, len(chunk), batch):
+                    states = torch.from_numpy(chunk[begin : begin + batch]).to(self.device, torch.float32)
+                    scores[done : done + len(states)] = self(states).float().cpu().numpy()
+                    done += len(states)
+        return scores
 
     def configure_optimizers(self) -> Optimizer:
         return torch.optim.Adam(self.network.parameters(), lr=self.learning_rate, fused=True)
