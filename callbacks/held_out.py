@@ -32,6 +32,7 @@ class HeldOutChoice(Callback):
         self._min_delta = min_delta
         self.best = math.inf
         self.best_step = 0
+        self.numbers: dict[str, float] = {}  # of the best validation, by their names without the prefix
         self._reference = math.inf
         self._since = 0
         self._weights: dict[str, Tensor] | None = None
@@ -40,6 +41,8 @@ class HeldOutChoice(Callback):
         value = float(trainer.callback_metrics[self._monitor])
         if value < self.best:
             self.best, self.best_step = value, trainer.global_step
+            names = [name for name in trainer.callback_metrics if name.startswith("held_out/")]
+            self.numbers = {name.replace("/", "_"): float(trainer.callback_metrics[name]) for name in names}
             self._weights = copy.deepcopy(pl_module.state_dict())
         if value < self._reference * (1 - self._min_delta):
             self._reference, self._since = value, 0
@@ -56,6 +59,7 @@ class HeldOutChoice(Callback):
         return {
             "best": self.best,
             "best_step": self.best_step,
+            "numbers": self.numbers,
             "reference": self._reference,
             "since": self._since,
             "weights": self._weights,
@@ -63,6 +67,7 @@ class HeldOutChoice(Callback):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.best, self.best_step = state_dict["best"], state_dict["best_step"]
+        self.numbers = state_dict["numbers"]
         self._reference, self._since = state_dict["reference"], state_dict["since"]
         weights = state_dict["weights"]
         self._weights = None if weights is None else {name: torch.as_tensor(value) for name, value in weights.items()}

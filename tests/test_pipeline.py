@@ -41,7 +41,7 @@ def keys(*overrides: str) -> dict[str, str]:
 
 
 def trained(folder: Path, name: str, *overrides: str) -> tuple[Path, dict[str, Any]]:
-    run_dir = run.prepare(composed(f"runs={folder}", f"name={name}", *overrides))
+    run_dir = run.prepare(read_experiment(composed(f"runs={folder}", f"name={name}", *overrides)))
     return run_dir, run.execute(run_dir)
 
 
@@ -179,7 +179,7 @@ def test_a_run_that_exists_is_refused_and_left_alone(first: tuple[Path, dict[str
     run_dir, _ = first
     before = sorted(run_dir.rglob("*"))
     with pytest.raises(UserError, match="this run exists"):
-        run.prepare(composed(f"runs={run_dir.parents[3]}", "name=first"))
+        run.prepare(read_experiment(composed(f"runs={run_dir.parents[3]}", "name=first")))
     assert sorted(run_dir.rglob("*")) == before
 
 
@@ -195,7 +195,7 @@ def test_evaluate_says_which_checkpoint_is_damaged(tmp_path: Path) -> None:
     run_dir, summary = trained(tmp_path, "damaged", "method=bc")
     path = run_dir / summary["checkpoint"]
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(UserError, match=r"last\.ckpt: cannot be read as a policy"):
+    with pytest.raises(UserError, match=r"last\.ckpt: cannot be read as a WeightedBCPolicy"):
         run.evaluate(run_dir, 1)
 
 
@@ -217,5 +217,5 @@ def test_a_single_trajectory_is_refused_before_anything_is_written(
 
     monkeypatch.setattr(experiment, "load_task", single)
     with pytest.raises(UserError, match=r"beta_1: 0\.8 leaves no safe negatives"):
-        run.prepare(composed(f"runs={tmp_path / 'runs'}"))
+        run.prepare(read_experiment(composed(f"runs={tmp_path / 'runs'}")))
     assert not (tmp_path / "runs").exists()

@@ -10,6 +10,7 @@ from hydra import compose, initialize_config_module
 from omegaconf import OmegaConf
 
 from tailo_pl import run
+from tailo_pl.experiment import read_experiment
 
 SHORT = [
     "env=pointmaze",
@@ -29,7 +30,7 @@ def test_tailo_goes_left_and_behaviour_cloning_does_not_know_where_to_go(tmp_pat
         overrides = [*SHORT, f"method={method}", f"runs={tmp_path}", "name=short"]
         with initialize_config_module("tailo_pl.configs", version_base="1.3"):
             config: Any = OmegaConf.to_container(compose("train", overrides=overrides), resolve=True)
-        run_dir = run.prepare(config)
+        run_dir = run.prepare(read_experiment(config))
         run.execute(run_dir)
         _, evaluation = run.evaluate(run_dir, 20)
         scores[method] = evaluation.score

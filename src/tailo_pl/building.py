@@ -11,6 +11,7 @@ from lightning import Trainer, seed_everything
 
 from tailo_pl.data.datamodule import TaskData
 from tailo_pl.data.settings import Task
+from tailo_pl.data.sources.source import Bounds
 from tailo_pl.experiment import Experiment, Stage, parse
 from tailo_pl.models.stage import StageModule
 
@@ -26,7 +27,7 @@ class Built(NamedTuple):
 
 
 def stage_config(
-    experiment: Experiment, name: str, observation_dim: int, *, inputs: dict[str, str] | None = None
+    experiment: Experiment, name: str, observation_dim: int, bounds: Bounds, *, inputs: dict[str, str] | None = None
 ) -> dict[str, Any]:
     """A stage as Lightning CLI reads it: seed_everything, trainer, model, data.
 
@@ -34,16 +35,15 @@ def stage_config(
         experiment: the run's experiment.
         name: which stage.
         observation_dim: numbers in a state.
+        bounds: of the actions.
         inputs: files the stage reads (`negatives`, `weights`), relative to its folder.
     """
     stage = experiment.stages[name]
-    environment = experiment.environment
     model = copy.deepcopy(stage.model)
     arguments = model.setdefault("init_args", {})
     arguments["observation_dim"] = observation_dim
     if stage.data.get("batches") == "weighted":
-        arguments["action_low"] = list(environment.action_low)
-        arguments["action_high"] = list(environment.action_high)
+        arguments["action_low"], arguments["action_high"] = map(list, bounds)
     logger = experiment.class_config("logger")
     logger["init_args"] |= {"save_dir": FIT_FOLDER, "name": name}
     return {
@@ -93,7 +93,7 @@ def _callbacks(experiment: Experiment, name: str, stage: Stage) -> list[dict[str
     if experiment.config["threads"] is not None:
         threads = {"count": experiment.config["threads"]}
         callbacks.append({"class_path": "tailo_pl.callbacks.Threads", "init_args": threads})
-    if stage.rollout is not None:
+    if stage.rollout is not None and experiment.environment is not None:
         rollout = {
             "environment": experiment.class_config("env"),
             "every_n_steps": stage.rollout.every_n_steps,
@@ -123,7 +123,7 @@ def check_stages(experiment: Experiment) -> None:
     """Build every stage's trainer and module once, on made-up dimensions, so that mistakes show before any work."""
     for name in experiment.stages:
         parse(
-            stage_parser(), stage_config(experiment, name, observation_dim=1), {"model": f"method.stages.{name}.model"}
+            stage_parser(), stage_config(experiment, name, 1, ((-1.0,), (1.0,))), {"model": f"method.stages.{name}.model"}
         )
 
 

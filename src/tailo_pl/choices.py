@@ -28,6 +28,8 @@ def explain(message: str) -> str:
     if found := re.search(r"Value '(.*)' of type '\w+' could not be converted to (\w+).*full_key: (\S+)", text):
         value, kind, key = found.groups()
         return f"{key}: {value!r} given, expected {kind.lower()}"
+    if found := re.search(r"Missing mandatory value.*full_key: (\S+)", text):
+        return f"{found.group(1)}: not given, expected {found.group(1)}=..."
     if found := re.search(r"Interpolation key '([^']+)' not found.*full_key: (\S+)", text):
         missing, key = found.groups()
         return f"{key}: needs {missing}, which is not there"

@@ -22,6 +22,8 @@ commands:
   train      run an experiment: tailo train env=pointmaze method=tailo seed=1   (-m sweeps; --cfg job shows the config)
   fit        train one stage from a saved config: tailo fit --config RUN/policy/config.yaml --model.learning_rate=3e-4
   evaluate   play a finished run's policy: tailo evaluate RUN --episodes 100
+  data       list, inspect, make, convert: tailo data inspect logs.parquet
+  score      score new logs with a trained run's discriminator: tailo score logs.csv --run RUN --out scores.csv
   results    run the cells of results/cells.yaml that are missing from the ledger, and write its tables
 """
 
@@ -29,14 +31,22 @@ commands:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line. A mistake of the user's ends as one line on standard error and exit code 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    commands = {"train": _train, "fit": _fit, "evaluate": _evaluate, "results": _results, "run": _run}
+    commands = {
+        "train": _train,
+        "fit": _fit,
+        "evaluate": _evaluate,
+        "data": _data,
+        "score": _score,
+        "results": _results,
+        "run": _run,
+    }
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         sys.stdout.write(HELP)
         return 0
     command, rest = arguments[0], arguments[1:]
     try:
         if command not in commands:
-            raise UserError(f"command: {command!r} given, expected one of train, fit, evaluate, results")
+            raise UserError(f"command: {command!r} given, expected one of train, fit, evaluate, data, score, results")
         _quieten()
         commands[command](rest)
     except UserError as error:
@@ -99,14 +109,20 @@ def _train(arguments: list[str]) -> None:
 def train_job(config: DictConfig) -> float | None:
     """One job of `tailo train`; returns the score, which is what Hydra's optimisers maximise or minimise."""
     from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
 
     from tailo_pl import run
+    from tailo_pl.choices import explain
     from tailo_pl.console import making_data, show_data, show_summary
+    from tailo_pl.experiment import read_experiment
 
-    composed: Any = OmegaConf.to_container(config, resolve=True)
+    try:
+        composed: Any = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise UserError(explain(str(error))) from error
+    experiment = read_experiment(composed)
     with making_data():
-        run_dir = run.prepare(composed)
-    experiment = run.load_run(run_dir)
+        run_dir = run.prepare(experiment)
     show_data(experiment, run_dir)
     summary = run.execute(run_dir, experiment)
     show_summary(summary, run_dir)
@@ -144,6 +160,18 @@ def _evaluate(arguments: list[str]) -> None:
 
     _, evaluation = run.evaluate(options.run, options.episodes, options.seed)
     show_evaluation(evaluation, options.run)
+
+
+def _data(arguments: list[str]) -> None:
+    from tailo_pl import data_commands
+
+    data_commands.data(_Parser(prog="tailo data"), arguments)
+
+
+def _score(arguments: list[str]) -> None:
+    from tailo_pl import data_commands
+
+    data_commands.score(_Parser(prog="tailo score"), arguments)
 
 
 def _results(arguments: list[str]) -> None:

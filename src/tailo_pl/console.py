@@ -55,7 +55,8 @@ def show_data(experiment: Experiment, run_dir: Path) -> None:
     )
     console.print(f"data {data['source']} (fingerprint {data['fingerprint']})")
     console.print(f"TS {data['ts']['states']:,} states in {data['ts']['trajectories']:,} trajectories")
-    origins = ", ".join(f"{origin} {part['trajectories']:,}" for origin, part in data["ta"]["origins"].items())
+    counts = [f"{origin} {part['trajectories']:,}" for origin, part in data["ta"]["origins"].items()]
+    origins = ", ".join(counts[:6]) + (f" and {len(counts) - 6} more" if len(counts) > 6 else "")
     console.print(f"TA {data['ta']['steps']:,} steps in {data['ta']['trajectories']:,} trajectories ({origins})")
     console.print(f"run {run_dir}", highlight=False, soft_wrap=True)
 
@@ -63,8 +64,8 @@ def show_data(experiment: Experiment, run_dir: Path) -> None:
 def show_summary(summary: dict[str, Any], run_dir: Path) -> None:
     """After training: one table, then the score and the path of the policy."""
     table = Table(title=f"{summary['method']} on {summary['env']}, setting {summary['setting']}")
-    for column in ("stage", "steps", "seconds", "CPU seconds", "final loss", "score"):
-        table.add_column(column, justify="left" if column == "stage" else "right")
+    for column in ("stage", "steps", "seconds", "CPU seconds", "final loss", "quality", "score"):
+        table.add_column(column, justify="left" if column in ("stage", "quality") else "right")
     for stage in summary["stages"]:
         last = stage is summary["stages"][-1]
         table.add_row(
@@ -73,6 +74,7 @@ def show_summary(summary: dict[str, Any], run_dir: Path) -> None:
             f"{stage['seconds']:.1f}",
             f"{stage['cpu_seconds']:.1f}",
             "" if stage["loss"] is None else f"{stage['loss']:.4f}",
+            _quality(stage["quality"]),
             _score(summary) if last else "",
         )
     console = Console()
@@ -92,6 +94,13 @@ def show_evaluation(evaluation: Evaluation, run_dir: Path) -> None:
         "" if evaluation.success is None else f"{evaluation.success:.2f}",
     )
     Console().print(table)
+
+
+def _quality(numbers: dict[str, float]) -> str:
+    """The number that says most: how well a discriminator separates, how well a policy predicts held-out actions."""
+    if "auroc" in numbers:
+        return f"AUROC {numbers['auroc']:.3f}"
+    return f"held-out {numbers['held_out_error']:.3f}" if "held_out_error" in numbers else ""
 
 
 def _score(summary: dict[str, Any]) -> str:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
 from jsonargparse import ArgumentError, ArgumentParser, Namespace
 from lightning.fabric.utilities.exceptions import MisconfigurationException
+from numpy.typing import NDArray
 
 from tailo_pl.data.settings import Setting, Task, load_task
-from tailo_pl.data.sources.source import Source
+from tailo_pl.data.sources.source import Bounds, Source
+from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.environment import Environment
 from tailo_pl.errors import UserError, require_range
 from tailo_pl.weights import ScoreKind
 
 SCHEMA = 1
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,7 @@ class Experiment:
     """Everything a run needs to know: what was asked for, and what was built from it."""
 
     config: dict[str, Any]
-    environment: Environment
+    environment: Environment | None
     source: Source
     setting: Setting
     stages: dict[str, Stage]
@@ -142,6 +147,14 @@ class Experiment:
         """TS and TA, read once."""
         return load_task(self.source, self.setting)
 
+    @cached_property
+    def action_bounds(self) -> Bounds:
+        """Bounds of the actions: the environment's, the source's, or those of the recorded actions."""
+        if self.environment is not None:
+            return self.environment.action_low, self.environment.action_high
+        known = self.source.action_bounds(self.setting.parts[-1])
+        return known if known is not None else _recorded_bounds(self.task.ta)
+
     @property
     def std_floor(self) -> float:
         return float(self.config["env"]["std_floor"])
@@ -149,6 +162,25 @@ class Experiment:
     def class_config(self, group: str) -> dict[str, Any]:
         """`group` as class_path and init_args, as jsonargparse writes it."""
         return as_class(self.config[group], _OWN_KEYS[group])
+
+
+def _recorded_bounds(ta: Trajectories) -> Bounds:
+    if ta.recording.actions is None:
+        raise UserError("TA: no actions recorded, expected state-action trajectories")
+    ranges = [(chunk.min(0), chunk.max(0)) for chunk in ta.chunks(ta.recording.actions)]
+    low, high = np.min([low for low, _ in ranges], axis=0), np.max([high for _, high in ranges], axis=0)
+    high = np.where(low < high, high, low + 1.0)  # a dimension that never moves still needs a range
+    log.warning(
+        "action bounds: none given, taking those of the recorded actions, low %s, high %s; "
+        "source.action_low and source.action_high set them",
+        _listed(low),
+        _listed(high),
+    )
+    return tuple(low.tolist()), tuple(high.tolist())
+
+
+def _listed(numbers: NDArray[Any]) -> str:
+    return f"[{', '.join(f'{number:.4g}' for number in numbers)}]"
 
 
 # Keys of a group that belong to the experiment rather than to the class the group builds.
@@ -194,7 +226,7 @@ def read_experiment(config: dict[str, Any]) -> Experiment:
     _check_stage_data(stages)
     return Experiment(
         config=config,
-        environment=_built(Environment, config, "env"),
+        environment=None if config["env"]["class_path"] is None else _built(Environment, config, "env"),
         source=_built(Source, config, "source"),
         setting=_built(Setting, config, "setting"),
         stages=stages,

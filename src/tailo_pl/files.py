@@ -29,6 +29,11 @@ def write_json(path: Path, value: Any) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file that is whole or not there."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch = scratch_name(path)
     scratch.write_text(text)
     os.replace(scratch, path)
+
+
+def scratch_name(path: Path) -> Path:
+    """Where to write a file before it is renamed: beside it, and no one else's."""
+    return path.with_name(f".{path.name}.{os.getpid()}")

@@ -77,11 +77,12 @@ def measure(cell: Cell) -> dict[str, Any]:
         composed: Any = OmegaConf.to_container(
             compose("train", overrides=[*cell.overrides, f"name={cell.name}"]), resolve=True
         )
-    run_dir = run.run_folder(read_experiment(composed))
+    experiment = read_experiment(composed)
+    run_dir = run.run_folder(experiment)
     if not (run_dir / "summary.json").exists():
         with making_data():
-            run.prepare(composed)
-        run.execute(run_dir)
+            run.prepare(experiment)
+        run.execute(run_dir, experiment)
     elif not run.is_of(run_dir, composed):
         raise UserError(f"{run_dir}: this run was made with another configuration than the cell has now; delete it")
     summary = run.read_summary(run_dir)

@@ -7,12 +7,13 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import yaml
+from lightning import Callback
 from numpy.typing import NDArray
 
 from tailo_pl.building import Built, build_stage, stage_config
@@ -28,6 +29,7 @@ from tailo_pl.ranks import is_first, wait_for_all
 from tailo_pl.weights import safe_negatives, trajectory_weights
 
 _WITHOUT_EFFECT = ("accelerator", "devices", "strategy", "log_every_n_steps")
+CallbackT = TypeVar("CallbackT", bound=Callback)
 INDEX = ".stages"  # under the runs' root: key of a finished stage -> its folder
 
 
@@ -45,6 +47,7 @@ class StageResult:
     checkpoint: str
     evaluations: list[dict[str, Any]]
     chosen_step: int
+    quality: dict[str, float] = field(default_factory=dict)
     reused_from: str | None = None
 
 
@@ -96,6 +99,7 @@ def stage_key(experiment: Experiment, name: str, keys: Mapping[str, str]) -> str
             "data": stage.data,
             "max_steps": stage.max_steps,
             "std_floor": experiment.std_floor,
+            "bounds": None if experiment.environment else experiment.action_bounds,
             "inputs": inputs,
             # Devices and logs do not decide the outcome; everything else of the trainer may.
             "trainer": {key: value for key, value in trainer.items() if key not in _WITHOUT_EFFECT},
@@ -146,7 +150,8 @@ def _train(experiment: Experiment, name: str, key: str, task: Task, folder: Path
         shutil.rmtree(folder, ignore_errors=True)  # what an interrupted attempt left
         folder.mkdir(parents=True)
         inputs = _write_inputs(experiment, name, task, folder)
-        config = stage_config(experiment, name, task.ta.recording.observations.shape[1], inputs=inputs)
+        width = task.ta.recording.observations.shape[1]
+        config = stage_config(experiment, name, width, experiment.action_bounds, inputs=inputs)
         (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     wait_for_all()
     config = yaml.safe_load((folder / "config.yaml").read_text())
@@ -155,9 +160,14 @@ def _train(experiment: Experiment, name: str, key: str, task: Task, folder: Path
         built.trainer.fit(built.model, datamodule=built.data)
     except SystemExit as stop:  # Lightning's answer to Ctrl-C and SIGTERM, with an exit code that tells nothing
         raise KeyboardInterrupt from stop
+    choice = _callback(built, HeldOutChoice)
+    rollouts = _callback(built, RolloutScore)
+    quality = dict(choice.numbers) if choice else {}
     if is_first():
-        for output, array in built.model.hand_on(task).items():
+        outputs = built.model.hand_on(task)
+        for output, array in outputs.items():
             np.save(folder / f"{output}.npy", array)
+        quality |= built.model.quality(task, outputs)
     result = StageResult(
         schema=SCHEMA,
         stage=name,
@@ -167,20 +177,9 @@ def _train(experiment: Experiment, name: str, key: str, task: Task, folder: Path
         seconds=time.perf_counter() - wall,
         cpu_seconds=time.process_time() - cpu,
         checkpoint=str(StageCheckpoint.path(built.trainer).relative_to(folder)),
-        evaluations=[
-            asdict(evaluation)
-            for callback in built.trainer.callbacks  # type: ignore[attr-defined]
-            if isinstance(callback, RolloutScore)
-            for evaluation in callback.history
-        ],
-        chosen_step=next(
-            (
-                callback.best_step
-                for callback in built.trainer.callbacks  # type: ignore[attr-defined]
-                if isinstance(callback, HeldOutChoice)
-            ),
-            built.trainer.global_step,
-        ),
+        evaluations=[asdict(evaluation) for evaluation in rollouts.history] if rollouts else [],
+        chosen_step=choice.best_step if choice else built.trainer.global_step,
+        quality=quality,
     )
     if is_first():
         write_json(folder / "stage.json", asdict(result))
@@ -209,6 +208,11 @@ def _scores(folder: Path, stage: str) -> NDArray[Any]:
     if not path.exists():
         raise UserError(f"stage {stage}: hands on no scores, expected a discriminator")
     return np.asarray(np.load(path, allow_pickle=False))
+
+
+def _callback(built: Built, kind: type[CallbackT]) -> CallbackT | None:
+    callbacks = built.trainer.callbacks  # type: ignore[attr-defined]
+    return next((callback for callback in callbacks if isinstance(callback, kind)), None)
 
 
 def _last_loss(built: Built) -> float | None:

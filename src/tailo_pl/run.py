@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import logging
 import platform
 import subprocess
 import sys
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import yaml
 
 from tailo_pl.building import check_stages
+from tailo_pl.data.checks import check_task
 from tailo_pl.data.settings import task_fingerprint
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.evaluation import Episodes, Evaluation, episode_seeds, run_episodes, summarise
@@ -23,24 +25,27 @@ from tailo_pl.experiment import SCHEMA, Experiment, read_experiment
 from tailo_pl.files import read_yaml, write_json
 from tailo_pl.models import WeightedBCPolicy
 from tailo_pl.models.acting import actor
+from tailo_pl.models.stage import StageModule
 from tailo_pl.pipeline import StageResult, run_stages
 from tailo_pl.ranks import is_first, process_group
 
+log = logging.getLogger(__name__)
+ModuleT = TypeVar("ModuleT", bound=StageModule)
 PACKAGES = ("tailo_pl", "torch", "lightning", "gymnasium", "gymnasium-robotics", "mujoco", "numpy")
 
 
-def prepare(config: dict[str, Any]) -> Path:
-    """Check a composed experiment, make its data, then its folder with `config.yaml`.
+def prepare(experiment: Experiment) -> Path:
+    """Check an experiment, make its data, then its folder with `config.yaml`.
 
     Everything that can be wrong is found before the folder exists. A folder of the same configuration that was
     interrupted is taken up again.
     """
-    experiment = read_experiment(config)
+    config = experiment.config
     folder = run_folder(experiment)
     if folder.exists() and ((folder / "summary.json").exists() or not is_of(folder, config)):
         raise UserError(f"{folder}: this run exists; choose another name=..., or delete it")
     check_stages(experiment)
-    _check_negatives(experiment)
+    _check_data(experiment)
     if folder.exists():
         return folder
     try:
@@ -58,14 +63,19 @@ def is_of(run_dir: Path, config: dict[str, Any]) -> bool:
     return path.is_file() and read_yaml(path, "a run's configuration") == {"schema": SCHEMA, **config}
 
 
-def _check_negatives(experiment: Experiment) -> None:
-    """With a single trajectory no mean lies below a quantile of the means; that much is known before training."""
-    for stage in experiment.stages.values():
-        if stage.negatives is not None and len(experiment.task.ta) < 2:
+def _check_data(experiment: Experiment) -> None:
+    """Find what is wrong with the data before anything is spent on it."""
+    task, environment = experiment.task, experiment.environment
+    if environment is not None and task.ta.recording.actions is not None:
+        widths = (task.ta.recording.observations.shape[1], task.ta.recording.actions.shape[1])
+        expected = (environment.observation_dim, len(environment.action_low))
+        if widths != expected:
             raise UserError(
-                f"beta_1: {stage.negatives.beta_1:g} leaves no safe negatives in TA's single trajectory, "
-                "expected at least 2 trajectories"
+                f"env {experiment.names['env']}: {expected[0]} numbers in a state and {expected[1]} in an action, "
+                f"but the data has {widths[0]} and {widths[1]}"
             )
+    for line in check_task(task, *experiment.action_bounds):
+        log.warning("%s", line)
 
 
 def run_folder(experiment: Experiment) -> Path:
@@ -130,6 +140,17 @@ def read_summary(run_dir: Path) -> dict[str, Any]:
     return summary
 
 
+def load_module(run_dir: Path, stage: str, kind: type[ModuleT]) -> ModuleT:
+    """The trained module of a finished stage, on the CPU, ready to use."""
+    path = run_dir / stage / "checkpoints" / "last.ckpt"
+    try:
+        module: ModuleT = kind.load_from_checkpoint(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"{path}: cannot be read as a {kind.__name__} ({reason})") from error
+    return module.eval()
+
+
 def evaluate(run_dir: Path, episodes: int, seed: int | None = None) -> tuple[Episodes, Evaluation]:
     """Play a finished run's policy for fresh episodes.
 
@@ -143,16 +164,14 @@ def evaluate(run_dir: Path, episodes: int, seed: int | None = None) -> tuple[Epi
     """
     require_range("episodes", episodes, 1, closed="[)")
     experiment, summary = load_run(run_dir), read_summary(run_dir)
-    path = run_dir / summary["checkpoint"]
-    try:
-        policy = WeightedBCPolicy.load_from_checkpoint(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        raise UserError(f"{path}: cannot be read as a policy ({' '.join(str(error).split())[:200]})") from error
     environment = experiment.environment
+    if environment is None:
+        raise UserError(f"{run_dir}: this run has no environment to play in (env=none)")
+    policy = load_module(run_dir, summary["stages"][-1]["stage"], WeightedBCPolicy)
     simulator = environment.simulator(min(episodes, environment.rows))
     try:
         seeds = episode_seeds(experiment.config["seed"] if seed is None else seed, "evaluate", episodes)
-        played = run_episodes(simulator, actor(policy.eval()), seeds)
+        played = run_episodes(simulator, actor(policy), seeds)
     finally:
         simulator.close()
     return played, summarise(played, environment, summary["stages"][-1]["steps"])
@@ -168,7 +187,7 @@ def _summary(experiment: Experiment, results: list[StageResult]) -> dict[str, An
         "score": evaluation["score"] if evaluation else None,
         "score_std": evaluation["score_std"] if evaluation else None,
         "episodes": evaluation["episodes"] if evaluation else 0,
-        "reference": vars(experiment.environment.reference),
+        "reference": vars(experiment.environment.reference) if experiment.environment else None,
         "checkpoint": f"{last.stage}/{last.checkpoint}",
         "data": describe_data(experiment),
         "evaluations": last.evaluations,
@@ -178,6 +197,7 @@ def _summary(experiment: Experiment, results: list[StageResult]) -> dict[str, An
                 "steps": result.steps,
                 "chosen_step": result.chosen_step,
                 "loss": result.loss,
+                "quality": result.quality,
                 "seconds": round(result.seconds, 2),
                 "cpu_seconds": round(result.cpu_seconds, 2),
                 "reused_from": result.reused_from,

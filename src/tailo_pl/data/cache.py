@@ -40,7 +40,7 @@ def cached(name: str, identity: Mapping[str, Any], fill: Callable[[Path], None])
         identity: everything that decides their content; part of the entry's name.
         fill: writes them into the folder it is given, as `save` does.
     """
-    folder = _folder(name, identity)
+    folder = entry_folder(name, identity)
     if folder.exists():
         try:
             return read(folder)
@@ -62,10 +62,11 @@ def cached(name: str, identity: Mapping[str, Any], fill: Callable[[Path], None])
 
 def content_fingerprint(name: str, identity: Mapping[str, Any]) -> str:
     """A short name for what an entry holds, from its manifest."""
-    return fingerprint(json.loads((_folder(name, identity) / "manifest.json").read_text())["sha256"])
+    return fingerprint(json.loads((entry_folder(name, identity) / "manifest.json").read_text())["sha256"])
 
 
-def _folder(name: str, identity: Mapping[str, Any]) -> Path:
+def entry_folder(name: str, identity: Mapping[str, Any]) -> Path:
+    """Where an entry is, or would be."""
     return home() / "data" / f"{name}-{fingerprint({'schema': SCHEMA, **identity})}"
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 
+from tailo_pl.data.formats.damage import one_line
 from tailo_pl.data.formats.record_file import Field
 from tailo_pl.errors import UserError
 
@@ -99,15 +100,17 @@ def resolve(path: object, there: Mapping[str, Field], columns: Columns, ignored:
             f"{path}: observations: no field found among {_listed(there)}, expected one of "
             f"{', '.join(ALIASES['observations'])}, or source.columns.observations=NAME"
         )
-    _refuse_typos(path, there, names, [role for role in ALIASES if getattr(columns, role) == AUTO])
-    widths = {role: sum(there[name].width or 1 for name in found) for role, found in names.items()}
+    _refuse_typos(path, there, names, [role for role in wanted if getattr(columns, role) == AUTO])
+    widths = {role: sum(_width(there[name]) for name in found) for role, found in names.items()}
     for role, width in widths.items():
-        several = len(names[role]) > 1 or there[names[role][0]].width is not None
-        if role not in VECTORS and width != 1:
-            raise UserError(f"{path}: {role}: {width} numbers per step found, expected 1")
-        if role not in VECTORS and several and there[names[role][0]].width not in (None, 1):
-            raise UserError(f"{path}: {role}: a vector found, expected one number per step")
+        if not width or (role not in VECTORS and width != 1):
+            expected = "at least 1" if role in VECTORS else "1"
+            raise UserError(f"{path}: {role}: {width} numbers per step found, expected {expected}")
     return Layout(names, widths)
+
+
+def _width(field: Field) -> int:
+    return 1 if field.width is None else field.width
 
 
 def _asked(path: object, there: Mapping[str, Field], role: str, patterns: list[str]) -> tuple[str, ...]:
@@ -162,17 +165,17 @@ def _refuse_typos(
     usual = {alias: role for role in roles for alias in ALIASES[role]}
     known = {name for aliases in ALIASES.values() for name in aliases}
     for name in there:
-        if name in used or name in known or "/" in name:
+        if name in used or name.rpartition("/")[2] in known:  # the same name within a group is something else
             continue
         stem = re.sub(r"[_.\[]?\d*\]?$", "", name)
-        if stem in known:
+        if stem in known and (stem not in usual or (usual[stem] in names and usual[stem] not in VECTORS)):
             continue
-        for candidate in {name, stem}:
+        for candidate in (name, stem):
             near = difflib.get_close_matches(candidate, usual, n=1, cutoff=0.8)
             if near:
                 role = usual[near[0]]
                 raise UserError(
-                    f"{path}: field {name!r} found, did you mean {near[0]!r}? Name the fields with "
+                    f"{path}: field {one_line(name)!r} found, did you mean {near[0]!r}? Name the fields with "
                     f"source.columns.{role}=..., or null for none"
                 )
 
@@ -183,5 +186,5 @@ def _natural(name: str) -> list[tuple[int, int | str]]:
 
 
 def _listed(there: Mapping[str, Field]) -> str:
-    names = list(there)
+    names = [one_line(name) for name in there]
     return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")

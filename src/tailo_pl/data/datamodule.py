@@ -118,7 +118,8 @@ class TaskData(lightning.LightningDataModule):
     def loss_scale(self) -> float:
         """Factor from the sampled loss to that of uniform rows with weights: mean(W) when drawn by W, else 1."""
         if self._sampling == "proportional":
-            return float(self.step_weights[~self.held_out].mean(dtype=np.float64))
+            trained = ~self.held_out
+            return float(self.step_weights.sum(where=trained, dtype=np.float64) / trained.sum())
         return 1.0
 
     def train_dataloader(self) -> StepLoader[Any]:

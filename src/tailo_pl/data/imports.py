@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,10 +13,15 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from tailo_pl.data import formats
 from tailo_pl.data.cache import save_labels
 from tailo_pl.data.columns import FLAGS, VECTORS, Columns, Layout, resolve
-from tailo_pl.data.formats.record_file import RecordFile
+from tailo_pl.data.formats.record_file import BATCH_BYTES, RecordFile
+from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.errors import UserError
+
+NUMBERS, TEXT = "biuf", "OUST"
+"""Kinds of array types."""
 
 Opener = Callable[[Path], RecordFile]
 
@@ -55,23 +61,78 @@ def import_files(
         ignored: roles that are not wanted.
         ending: where trajectories end when no field names episodes. Default: a file is one only where
             `columns.episode` is null.
-        exact: keep the files' number types; otherwise numbers become float32.
+        exact: keep the files' number types (of several files, one that holds the numbers of all); otherwise numbers
+            become float32.
     """
     ending = ending or Ending(whole_file=columns.episode is None)
     with ExitStack() as stack:
         files = [stack.enter_context(open_file(path)) for path in paths]
         layouts = _agreed(files, [resolve(file.path, file.fields, columns, ignored) for file in files])
-        writer = stack.enter_context(_Writer(folder))
+        dtypes = _common_dtypes(files, layouts) if exact else None
+        writer = stack.enter_context(ArrayWriter(folder))
         starts: list[NDArray[np.int64]] = []
         origins: list[str] = []
         for file, layout in zip(files, layouts, strict=True):
-            reader = _Reader(file, layout, ending, exact)
+            reader = _Reader(file, layout, ending, dtypes)
             begun = reader.copy(writer) + writer.rows
             writer.rows += reader.rows
             starts.append(begun)
             origins += [file.path.stem] * len(begun)
     np.save(folder / "starts.npy", np.concatenate(starts))
     save_labels(folder, origins)
+
+
+def read_exactly(paths: Sequence[Path], columns: Columns | None = None) -> Trajectories:
+    """All steps of some files with the number types they have there, as memory maps of files that are gone.
+
+    CSV does not say its number types: there float32 is what float32 can hold.
+    """
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        folder = Path(scratch)
+        try:
+            import_files(paths, formats.open_file, folder, columns or Columns(), exact=True)
+        except OSError as error:
+            raise UserError(f"{folder}: cannot write temporary files ({error.strerror}); set TMPDIR") from error
+        if all(path.suffix.lower() == ".csv" for path in paths):
+            for path in folder.glob("*.npy"):
+                _narrow_file(path)
+        arrays = {path.stem: np.load(path, mmap_mode="c", allow_pickle=False) for path in folder.glob("*.npy")}
+        origins, starts = arrays.pop("origins"), np.array(arrays.pop("starts"))
+        return Trajectories.of(Recording(starts=starts, **arrays), origins.tolist())
+
+
+def _narrow_file(path: Path) -> None:
+    """Turn an array of float64 into one of float32 where each number stays the same."""
+    wide = np.load(path, mmap_mode="r", allow_pickle=False)
+    if wide.dtype != np.float64:
+        return
+    rows = max(1, BATCH_BYTES // (wide.itemsize * wide[0].size))
+    narrow = _ArrayFile(path.with_suffix(".narrow"), np.dtype(np.float32), wide.shape[1:])
+    for start in range(0, len(wide), rows):
+        part = wide[start : start + rows]
+        with np.errstate(over="ignore", under="ignore"):
+            rounded = part.astype(np.float32)
+        if (rounded != part).any():
+            narrow.discard()
+            return
+        narrow.append(rounded)
+    narrow.close()
+    path.with_suffix(".narrow").replace(path)
+
+
+def _common_dtypes(files: Sequence[RecordFile], layouts: Sequence[Layout]) -> dict[str, np.dtype[Any]]:
+    """For each role of numbers that stay as they are, the type that holds those of all files."""
+    dtypes: dict[str, np.dtype[Any]] = {}
+    for role in (*VECTORS, "rewards"):
+        found = [
+            file.fields[name].dtype
+            for file, layout in zip(files, layouts, strict=True)
+            for name in layout.names.get(role, ())
+            if file.fields[name].dtype.kind in NUMBERS
+        ]
+        if found:
+            dtypes[role] = np.result_type(*found)
+    return dtypes
 
 
 def _agreed(files: Sequence[RecordFile], layouts: Sequence[Layout]) -> list[Layout]:
@@ -97,8 +158,10 @@ def _agreed(files: Sequence[RecordFile], layouts: Sequence[Layout]) -> list[Layo
 class _Reader:
     """Reads one file: stacks the fields of each role, checks the numbers, finds where trajectories begin."""
 
-    def __init__(self, file: RecordFile, layout: Layout, ending: Ending, exact: bool) -> None:
-        self._file, self._layout, self._ending, self._exact = file, layout, ending, exact
+    def __init__(
+        self, file: RecordFile, layout: Layout, ending: Ending, dtypes: Mapping[str, np.dtype[Any]] | None
+    ) -> None:
+        self._file, self._layout, self._ending, self._dtypes = file, layout, ending, dtypes
         self.rows = 0
         self._begun: list[NDArray[np.int64]] = []
         self._seen: set[Any] = set()
@@ -112,7 +175,7 @@ class _Reader:
                 "(source.columns.episode=NAME), or source.columns.episode=null where each file is one trajectory"
             )
 
-    def copy(self, writer: _Writer) -> NDArray[np.int64]:
+    def copy(self, writer: ArrayWriter) -> NDArray[np.int64]:
         """Hand every batch on to the writer; the rows at which trajectories begin."""
         for batch in self._file.batches(self._layout.all_names):
             count = len(next(iter(batch.values())))
@@ -129,21 +192,23 @@ class _Reader:
         return np.concatenate(self._begun)
 
     def _array(self, role: str, names: tuple[str, ...], batch: dict[str, NDArray[Any]]) -> NDArray[Any]:
-        if role == "episode":
+        is_text = [batch[name].dtype.kind in TEXT for name in names]
+        if role == "episode" and is_text[0]:
             return batch[names[0]].reshape(-1)
-        for name in names:
-            if batch[name].dtype.kind not in "biuf":
-                raise UserError(f"{self._file.path}: {name}: type {batch[name].dtype} found, expected numbers")
-        if role not in VECTORS:
-            column = batch[names[0]].reshape(-1)
-            self._require_finite(role, column[:, None])
-            if role in FLAGS:
-                return self._flags(role, column)
-            return column if self._exact or role == "step" else self._narrow(role, column[:, None])[:, 0]
+        for name, text in zip(names, is_text, strict=True):
+            if batch[name].dtype.kind not in NUMBERS:
+                found = "text" if text else batch[name].dtype
+                raise UserError(f"{self._file.path}: {name}: type {found} found, expected numbers")
         pieces = [batch[name].reshape(len(batch[name]), -1) for name in names]
         matrix = pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1)
         self._require_finite(role, matrix)
-        return matrix if self._exact else self._narrow(role, matrix)
+        if role in FLAGS:
+            return self._flags(role, matrix[:, 0])
+        if role not in ("episode", "step"):
+            matrix = (
+                self._narrow(role, matrix) if self._dtypes is None else matrix.astype(self._dtypes[role], copy=False)
+            )
+        return matrix if role in VECTORS else matrix[:, 0]
 
     def _flags(self, role: str, column: NDArray[Any]) -> NDArray[np.bool_]:
         strange = np.flatnonzero((column != 0) & (column != 1))
@@ -179,9 +244,9 @@ class _Reader:
             return np.flatnonzero(begins)
         if "step" in arrays:
             begins |= self._changes("step", arrays["step"], lambda now, before: now <= before)
-        ends = [arrays[role] for role in FLAGS if role in arrays]
-        for role, flags in zip([role for role in FLAGS if role in arrays], ends, strict=True):
-            begins |= self._changes(role, flags, lambda now, before: before)
+        for role in FLAGS:
+            if role in arrays:
+                begins |= self._changes(role, arrays[role], lambda now, before: before)
         if self._ending.horizon is not None and "timeouts" not in arrays:
             begins = self._cut_at_horizon(begins, self._ending.horizon)
         return np.flatnonzero(begins)
@@ -215,7 +280,7 @@ class _Reader:
         return begins
 
 
-class _Writer:
+class ArrayWriter:
     """Appends batches to one `.npy` file per role, and leaves out roles that not every batch has."""
 
     def __init__(self, folder: Path) -> None:
@@ -238,7 +303,7 @@ class _Writer:
             self._files[role].append(array)
         self._written += count
 
-    def __enter__(self) -> _Writer:
+    def __enter__(self) -> ArrayWriter:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -257,8 +322,8 @@ class _ArrayFile:
         self._begin = self._file.tell()
 
     def append(self, array: NDArray[Any]) -> None:
-        if array.dtype != self._dtype:  # files of one import may differ in precision
-            array = array.astype(self._dtype)
+        if array.dtype != self._dtype:
+            raise ValueError(f"{array.dtype} appended to an array of {self._dtype}")
         self._file.write(np.ascontiguousarray(array).data)
         self._rows += len(array)
 

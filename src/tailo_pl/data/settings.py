@@ -179,6 +179,31 @@ class OfflineRL(Setting):
         return Task(ts=ta.take([int(np.argmax(ta.returns))]), ta=ta)
 
 
+class Given(Setting):
+    """TS and TA are two parts of the source as they are.
+
+    Args:
+        ts: the part that is TS.
+        ta: the part that is TA.
+        ts_trajectories: only the first so many trajectories of TS; None: all.
+    """
+
+    def __init__(self, ts: str = "ts", ta: str = "ta", ts_trajectories: int | None = None) -> None:
+        if ts_trajectories is not None:
+            require_range("setting.ts_trajectories", ts_trajectories, 1, closed="[)")
+        self.ts, self.ta, self.ts_trajectories = ts, ta, ts_trajectories
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return (self.ts, self.ta)
+
+    def cut(self, parts: Mapping[str, Trajectories]) -> Task:
+        ts, wanted = parts[self.ts], self.ts_trajectories
+        if wanted is not None and len(ts) < wanted:
+            raise UserError(f"setting.ts_trajectories: {wanted} asked for, but {self.ts} has {len(ts)}")
+        return Task(ts=ts if wanted is None else ts.take(range(wanted)), ta=parts[self.ta])
+
+
 def load_task(source: Source, setting: Setting) -> Task:
     """Read what the setting needs from the source, and cut it."""
     return setting.cut({name: source.part(name) for name in setting.parts})

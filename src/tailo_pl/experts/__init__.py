@@ -8,6 +8,7 @@ from and what it was measured to be worth.
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
 import zipfile
 from dataclasses import dataclass
@@ -159,6 +160,12 @@ def load_expert(name: str) -> NpzPolicy:
     """Load a policy of the package by its name."""
     _require_known(name)
     return NpzPolicy.load(_folder() / f"{name}.npz")
+
+
+def expert_checksum(name: str) -> str:
+    """SHA-256 of a policy's file as it is."""
+    _require_known(name)
+    return hashlib.sha256((_folder() / f"{name}.npz").read_bytes()).hexdigest()
 
 
 def expert_facts(name: str) -> dict[str, Any]:

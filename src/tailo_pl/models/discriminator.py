@@ -97,6 +97,24 @@ class PUDiscriminator(StageModule):
         """R(s) of every step of TA."""
         return {"scores": self.scores(task.ta)}
 
+    def quality(self, task: Task, outputs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+        """How well TS and TA are told apart. TA may hold expert states too, so perfect separation is not expected.
+
+        Returns:
+            `auroc`: probability that a state of TS scores higher than one of TA; `ts_score`, `ta_score`: their mean
+            scores; `ta_share`: share of TA's trajectories whose mean score is above 0, taken for the expert's.
+        """
+        ts, ta = np.sort(self.scores(task.ts)), outputs["scores"]
+        some = ta[:: 1 + len(ta) // 1_000_000]
+        # Ranks of TA's scores among those of TS; ties count half.
+        ranks = [np.searchsorted(ts, some, side=side).mean() for side in ("left", "right")]
+        return {
+            "auroc": float(1 - np.mean(ranks) / len(ts)),
+            "ts_score": float(ts.mean()),
+            "ta_score": float(ta.mean(dtype=np.float64)),
+            "ta_share": float((task.ta.mean(ta) > 0).mean()),
+        }
+
     def scores(self, trajectories: Trajectories, batch: int = 1 << 16) -> NDArray[np.float32]:
         """R(s) = D(s) of every kept step, a batch of rows at a time."""
         scores = np.empty(trajectories.steps, dtype=np.float32)

@@ -29,6 +29,7 @@ class StageModule(lightning.LightningModule):
         super().__init__()
         require_range("observation_dim", observation_dim, 1, closed="[)")
         require_range("learning_rate", learning_rate, 0)
+        self.observation_dim = observation_dim
         self.learning_rate = learning_rate
         self.standardise = Standardise(observation_dim)
 
@@ -49,4 +50,8 @@ class StageModule(lightning.LightningModule):
 
     def hand_on(self, task: Task) -> Mapping[str, NDArray[Any]]:
         """What later stages read of this one once it is trained, by name; nothing unless a module says otherwise."""
+        return {}
+
+    def quality(self, task: Task, outputs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+        """How well it turned out, judged from the data alone; `outputs` is what it hands on."""
         return {}

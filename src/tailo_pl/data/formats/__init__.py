@@ -1,1 +1,86 @@
-"""File formats of recorded steps: one module each."""
+"""File formats of recorded steps: one module each, and here the way in: open a file, write a file."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tailo_pl.data.formats.damage import one_line
+from tailo_pl.data.formats.record_file import RecordFile
+from tailo_pl.data.trajectories import Trajectories
+from tailo_pl.errors import UserError
+from tailo_pl.files import scratch_name
+
+# Module, class that reads, function that writes. Imported when needed: some of them bring large libraries along.
+_HDF5 = ("hdf5", "Hdf5File", "write_hdf5")
+_FORMATS = {
+    ".npz": ("npz", "NpzFile", "write_npz"),
+    ".hdf5": _HDF5,
+    ".h5": _HDF5,
+    ".parquet": ("parquet", "ParquetFile", "write_parquet"),
+    ".csv": ("csv_table", "CsvFile", "write_csv"),
+    ".pt": ("pt", "PtFile", "write_pt"),
+}
+SUFFIXES = tuple(_FORMATS)
+
+
+def open_file(path: Path) -> RecordFile:
+    """Open a file of recorded steps; its ending says the format."""
+    module, reader, _ = _format(path)
+    try:
+        if not path.is_file() and path.exists():  # opening a pipe would wait for its other end
+            raise UserError(f"{path}: not a file, expected recorded steps")
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+    file: RecordFile = getattr(_module(module), reader)(path)
+    return file
+
+
+def write_file(path: Path, trajectories: Trajectories) -> None:
+    """Write the kept steps of all trajectories as a new file, whole or not at all; its ending says the format.
+
+    Fields have their canonical names, and `episode` numbers the trajectories.
+    """
+    module, _, writer = _format(path)
+    _require_neighbours(path, trajectories)
+    if path.exists():
+        raise UserError(f"{path}: already there, expected the name of a new file")
+    scratch = scratch_name(path)
+    try:
+        getattr(_module(module), writer)(scratch, trajectories)
+        os.replace(scratch, path)
+    except (OSError, RuntimeError, UserError) as error:  # h5py and torch have RuntimeErrors for full disks
+        reason = getattr(error, "strerror", None) or one_line(error).replace(str(scratch), path.name)
+        raise UserError(f"{path}: cannot be written ({reason})") from error
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _format(path: Path) -> tuple[str, str, str]:
+    found = path.suffix.lower()
+    if found not in _FORMATS:
+        raise UserError(f"{path}: ending {found!r} found, expected one of {', '.join(SUFFIXES)}")
+    return _FORMATS[found]
+
+
+def _module(name: str) -> Any:
+    return import_module(f"{__name__}.{name}")
+
+
+def _require_neighbours(path: Path, trajectories: Trajectories) -> None:
+    """Without recorded next states the next row is the next state: no row in between may have been dropped."""
+    if trajectories.recording.next_observations is not None:
+        return
+    index, is_last = trajectories.index, trajectories.recording.is_last
+    follows = np.append(np.diff(index) == 1, False)
+    follows[trajectories.offsets[1:] - 1] = False
+    if not (follows | is_last[index]).all():
+        raise UserError(
+            f"{path}: steps were dropped from trajectories without recorded next states, expected whole trajectories"
+        )

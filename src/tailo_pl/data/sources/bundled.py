@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from tailo_pl.data import cache
 from tailo_pl.data.sources import locomotion, pointmaze
@@ -59,6 +60,15 @@ class Bundled(Source):
     def fingerprint(self, name: str) -> str:
         self.part(name)
         return cache.content_fingerprint(f"{self._env}-{name}", self.identity(name))
+
+    @property
+    def part_names(self) -> list[str]:
+        """The parts there are, made or not."""
+        return list(self._parts)
+
+    def folder(self, name: str) -> Path:
+        """Where a part is kept once it is made."""
+        return cache.entry_folder(f"{self._env}-{name}", self.identity(name))
 
     def identity(self, name: str) -> dict[str, object]:
         """What decides the content of a part before it is made: the name of its cache entry."""

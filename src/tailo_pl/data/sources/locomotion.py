@@ -17,7 +17,7 @@ from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.bodies import STOCK
 from tailo_pl.envs.evaluation import Actor, episode_seeds
 from tailo_pl.envs.locomotion import HORIZON, LocomotionTask
-from tailo_pl.experts import expert_facts, expert_names, load_expert
+from tailo_pl.experts import expert_checksum, expert_facts, expert_names, load_expert
 
 TASKS = ("hopper", "halfcheetah", "walker2d", "ant")
 MISMATCHED = {"halfcheetah": "half-torso", "ant": "crippled-leg"}
@@ -50,7 +50,7 @@ class Rollouts:
 
     def identity(self) -> dict[str, object]:
         """What decides these episodes besides seed and simulator."""
-        checksum = None if self.policy is None else expert_facts(self.policy)["sha256"]
+        checksum = None if self.policy is None else expert_checksum(self.policy)
         return {**vars(self), "sha256": checksum}
 
 
@@ -85,7 +85,14 @@ def parts(task: str) -> dict[str, list[Rollouts]]:
 def identity(part: list[Rollouts], padded: bool) -> dict[str, object]:
     """What decides a part besides its seed."""
     rollouts = [one.identity() for one in part]
-    return {"maker": 2, "rows": ROWS, "rollouts": rollouts, "padded": padded, "mujoco": version("mujoco")}
+    return {
+        "maker": 2,
+        "rows": ROWS,
+        "rollouts": rollouts,
+        "padded": padded,
+        "mujoco": version("mujoco"),
+        "gymnasium": version("gymnasium"),  # its models are the bodies
+    }
 
 
 def make(task: str, name: str, part: list[Rollouts], padded: bool, seed: int) -> Trajectories:

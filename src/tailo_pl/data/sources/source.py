@@ -6,6 +6,9 @@ from abc import ABC, abstractmethod
 
 from tailo_pl.data.trajectories import Trajectories
 
+Bounds = tuple[tuple[float, ...], tuple[float, ...]]
+"""Lower and upper bound of each action."""
+
 
 class Source(ABC):
     """Recorded data in named parts (expert, random, medium, ...); a setting says which it needs."""
@@ -17,6 +20,10 @@ class Source(ABC):
     @abstractmethod
     def fingerprint(self, name: str) -> str:
         """Names the content of a part: equal for equal data, different for different data."""
+
+    def action_bounds(self, name: str) -> Bounds | None:
+        """The bounds of a part's actions where the source knows them."""
+        return None
 
     @abstractmethod
     def describe(self) -> str:

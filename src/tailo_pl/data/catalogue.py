@@ -1,0 +1,100 @@
+"""The catalogue: what data is known by name, what of it is on disk, and how to open any of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tailo_pl.data import cache
+from tailo_pl.data.columns import Columns
+from tailo_pl.data.imports import read_exactly
+from tailo_pl.data.sources import d4rl, locomotion, minari
+from tailo_pl.data.sources.bundled import Bundled
+from tailo_pl.data.sources.d4rl_datasets import DATASETS
+from tailo_pl.data.sources.files import expand
+from tailo_pl.data.trajectories import Trajectories
+from tailo_pl.errors import UserError
+
+ENVS = ("pointmaze", *locomotion.TASKS)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One data set.
+
+    Args:
+        name: by which `open_data` finds it.
+        source: bundled, d4rl or minari.
+        path: where it is, or would be.
+        size: bytes on disk; None: not there.
+    """
+
+    name: str
+    source: str
+    path: str
+    size: int | None
+
+
+def list_data(source: str | None = None) -> Iterator[Entry]:
+    """What is known: all of one source, or all bundled data and whatever else is on disk."""
+    if source in (None, "bundled"):
+        yield from _bundled()
+    if source in (None, "d4rl"):
+        for entry in _d4rl():
+            if source or entry.size is not None:
+                yield entry
+    if source in (None, "minari"):
+        for name, path, size in minari.local_datasets():
+            yield Entry(f"minari:{name}", "minari", str(path), size)
+
+
+def _bundled() -> Iterator[Entry]:
+    for env in ENVS:
+        source = bundled(env)
+        for part in source.part_names:
+            folder = source.folder(part)
+            yield Entry(f"{env}/{part}", "bundled", str(folder), _size(folder))
+
+
+def _d4rl() -> Iterator[Entry]:
+    for name in DATASETS:
+        path = d4rl.dataset_path(name)
+        yield Entry(name, "d4rl", str(path), path.stat().st_size if path.is_file() else None)
+
+
+def bundled(env: str) -> Bundled:
+    """The bundled data of an environment in the form its configuration asks for."""
+    return Bundled(env, pad_contact_forces=env == "ant")
+
+
+def open_data(name: str, columns: Columns | None = None) -> Trajectories:
+    """Data by name or path.
+
+    Args:
+        name: `walker2d/expert` (bundled), `hopper-expert-v2` (D4RL), `minari:ID`, or a file, folder or pattern.
+        columns: for files: which field holds what.
+    """
+    env, _, part = name.partition("/")
+    if env in ENVS and part and not Path(name).exists():
+        return bundled(env).part(part)
+    if name.startswith("minari:"):
+        return minari.Minari().part(name.removeprefix("minari:"))
+    if name in DATASETS:
+        return d4rl.D4RL().part(name)
+    if not Path(name).suffix and not Path(name).exists() and "*" not in name:
+        raise UserError(
+            f"data: {name!r} given, expected a file, ENV/PART of `tailo data list`, a D4RL data set's name or minari:ID"
+        )
+    return read_exactly(expand("data", name), columns)
+
+
+def _size(folder: Path) -> int | None:
+    if not folder.is_dir():
+        return None
+    return sum(file.stat().st_size for file in folder.iterdir())
+
+
+def cache_size() -> int:
+    """Bytes under TAILO_HOME."""
+    return sum(file.stat().st_size for file in (cache.home() / "data").rglob("*") if file.is_file())

@@ -1,0 +1,163 @@
+"""CSV tables: a line of column names, then a line of numbers per step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow.csv as arrow_csv  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+
+from tailo_pl.data.columns import ALIASES
+from tailo_pl.data.formats.damage import damage_told, one_line
+from tailo_pl.data.formats.record_file import Field, RecordFile
+from tailo_pl.data.formats.writing import batches, numbered_columns, written_arrays
+from tailo_pl.data.trajectories import Trajectories
+from tailo_pl.errors import UserError
+
+_BLOCK_BYTES = 4 << 20
+_DAMAGED = "not a CSV table"
+_EXACT = 2**53
+"""From here on not every integer is a float64."""
+
+
+class CsvFile(RecordFile):
+    """An open CSV table. Its numbers are read as float64, exactly as they are written.
+
+    A column holds numbers where its first rows do; the names of episodes are always text, so that none is rounded.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with damage_told(path, _DAMAGED):
+            reader = self._open(arrow_csv.ConvertOptions())
+            names, types = reader.schema.names, reader.schema.types
+            reader.close()
+        for name in names:
+            if not name.isprintable():
+                raise UserError(f"{path}: a column called {one_line(repr(name))} found, expected a line of names")
+        # Names as people write them, each with the name as it stands in the file.
+        self._names = {name.strip(): name for name in names}
+        if len(self._names) < len(names):
+            stripped = [name.strip() for name in names]
+            twice = next(name for name in stripped if stripped.count(name) > 1)
+            raise UserError(f"{path}: column {twice!r} found twice, expected each name once")
+        kinds = dict(zip(self._names, types, strict=True))
+        self._whole = {name for name, kind in kinds.items() if pa.types.is_integer(kind)}
+        self.fields = {name: Field(np.dtype(_number_type(name, kind) or object)) for name, kind in kinds.items()}
+
+    def batches(self, names: Sequence[str]) -> Iterator[dict[str, NDArray[Any]]]:
+        # All columns are read: a quote that is never closed, in any of them, would silently swallow rows.
+        types = {
+            self._names[name]: pa.from_numpy_dtype(field.dtype)
+            if name in names and field.dtype.kind != "O"
+            else pa.binary()
+            for name, field in self.fields.items()
+        }
+        with self._told():
+            # Where there is one column, an empty line is an empty cell.
+            several = len(self._names) > 1
+            convert = arrow_csv.ConvertOptions(column_types=types, null_values=[""])
+            reader = self._open(convert, ignore_empty_lines=several)
+        row = 0
+        with reader:
+            while True:
+                with self._told():
+                    table = next(reader, None)
+                if table is None:
+                    break
+                yield self._checked(table, names, row)
+                row += len(table)
+
+    def close(self) -> None:
+        """Nothing to do: the file is open only while it is read."""
+
+    def _open(self, convert: arrow_csv.ConvertOptions, *, ignore_empty_lines: bool = True) -> Any:
+        return arrow_csv.open_csv(
+            self.path,
+            # One thread: only then do messages name the line.
+            read_options=arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
+            parse_options=arrow_csv.ParseOptions(ignore_empty_lines=ignore_empty_lines),
+            convert_options=convert,
+        )
+
+    def _checked(self, table: pa.RecordBatch, names: Sequence[str], row: int) -> dict[str, NDArray[Any]]:
+        arrays: dict[str, NDArray[Any]] = {}
+        for name, column in zip(self._names, table.columns, strict=True):
+            where = f"{self.path}: {name}"
+            if pa.types.is_binary(column.type):
+                broken = pc.or_(pc.match_substring(column, "\n"), pc.match_substring(column, "\r"))
+                self._refuse(broken, f"{where}: a line break within quotes", row, "one line per step")
+            if name not in names:
+                continue
+            if pa.types.is_binary(column.type):
+                self._refuse(pc.equal(column, b""), f"{where}: an empty cell", row, "text")
+                with damage_told(where, "not UTF-8 text"):
+                    column = column.cast(pa.string())
+            else:
+                self._refuse(column.is_null(), f"{where}: an empty cell", row, "a number")
+            arrays[name] = np.asarray(column.to_numpy(zero_copy_only=False))
+            if name in self._whole and arrays[name].dtype == np.float64:
+                large = pa.array(np.abs(arrays[name]) >= _EXACT)
+                self._refuse(large, f"{where}: an integer of more than 53 bits", row, "numbers that float64 can hold")
+        return {name: arrays[name] for name in names}
+
+    def _refuse(self, marks: pa.Array, what: str, row: int, expected: str) -> None:
+        """Raise an error about the first marked row, if there is one."""
+        at = pc.index(marks, True).as_py()
+        if at >= 0:
+            raise UserError(f"{what} found in row {row + at}, expected {expected}")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say which column of which line is not a number; everything else as it comes."""
+        try:
+            with damage_told(self.path, _DAMAGED):
+                yield
+        except UserError as error:
+            found = _CELL.search(str(error))
+            if not found:
+                raise
+            column, line, cell = found.groups()
+            name = list(self._names)[int(column)]
+            raise UserError(f"{self.path}: {name}: {cell} found in line {line}, expected a number") from error
+
+
+_CELL = re.compile(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to \w+: invalid value (.*)\)$")
+
+
+def write_csv(path: Path, trajectories: Trajectories) -> None:
+    """Write the kept steps. Every number has the digits that make it the same float64 again; flags are 0 or 1."""
+    likes = written_arrays(trajectories)
+    with path.open("wb") as file:
+        names = list(numbered_columns(likes))
+        file.write((",".join(names) + "\n").encode())
+        for batch in batches(trajectories, list(likes)):
+            columns = [_written(column) for column in numbered_columns(batch).values()]
+            options = arrow_csv.WriteOptions(include_header=False)
+            arrow_csv.write_csv(pa.record_batch(columns, names=names), file, options)
+
+
+def _written(column: NDArray[Any]) -> NDArray[Any]:
+    if column.dtype.kind == "f":
+        return column.astype(np.float64)
+    return column.astype(np.int8) if column.dtype == bool else column
+
+
+def _number_type(name: str, kind: pa.DataType) -> type | None:
+    """The type of a column's numbers, from what its first rows look like; None for text."""
+    if name in ALIASES["episode"]:
+        return None
+    if pa.types.is_boolean(kind):
+        return np.bool_
+    # No first rows, or nothing in them: empty cells are refused where they are used.
+    return np.float64 if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind) else None

@@ -1,0 +1,47 @@
+"""The kept steps of trajectories as files hold them: canonical names, some rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailo_pl.data.formats.record_file import BATCH_BYTES
+from tailo_pl.data.trajectories import Trajectories
+
+
+def written_arrays(trajectories: Trajectories) -> dict[str, NDArray[Any]]:
+    """For each field of a file an array of its type and width: those of the recording, and the episode's number."""
+    return {**trajectories.recording.arrays(), "episode": np.empty(0, dtype=np.int64)}
+
+
+def batches(trajectories: Trajectories, names: Sequence[str]) -> Iterator[dict[str, NDArray[Any]]]:
+    """The named fields of the kept steps. Recordings may be larger than memory: only a batch is ever gathered."""
+    likes = written_arrays(trajectories)
+    row_bytes = sum(likes[name].dtype.itemsize * int(np.prod(likes[name].shape[1:])) for name in names)
+    rows = max(1, BATCH_BYTES // row_bytes)
+    for start in range(0, trajectories.steps, rows):
+        stop = min(start + rows, trajectories.steps)
+        kept = trajectories.index[start:stop]
+        yield {
+            name: episodes(trajectories, start, stop) if name == "episode" else np.asarray(likes[name][kept])
+            for name in names
+        }
+
+
+def episodes(trajectories: Trajectories, start: int, stop: int) -> NDArray[np.int64]:
+    """The numbers of the trajectories to which some kept steps belong."""
+    return np.searchsorted(trajectories.offsets, np.arange(start, stop), side="right") - 1
+
+
+def numbered_columns(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """A table's columns: vectors become observations_0, observations_1, ..."""
+    columns: dict[str, NDArray[Any]] = {}
+    for name, array in arrays.items():
+        if array.ndim == 1:
+            columns[name] = array
+        else:
+            columns |= {f"{name}_{number}": array[:, number] for number in range(array.shape[1])}
+    return columns

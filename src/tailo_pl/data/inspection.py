@@ -1,0 +1,324 @@
+"""What recorded data looks like: counts, distributions, and what is odd about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailo_pl.data.trajectories import Trajectories
+from tailo_pl.errors import UserError
+
+_BLOCK_BYTES = 1 << 20
+"""How much is worked on at a time: every block is read several times, so it should stay in the processor's cache."""
+
+AT_BOUND = 1e-6
+"""How near to a bound counts as at it, in parts of the range between the bounds."""
+
+Numbers = tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Some numbers in short."""
+
+    min: float
+    lower_quartile: float
+    median: float
+    upper_quartile: float
+    max: float
+    mean: float
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How much of the data has one label."""
+
+    trajectories: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class Ends:
+    """How many trajectories end with a step marked as terminal, with one marked only as a timeout, or unmarked."""
+
+    terminal: int
+    timeout: int
+    neither: int
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """Each dimension of an array. Numbers that are not finite are counted, and left out of everything else.
+
+    Args:
+        min: smallest number; None where no number is finite.
+        max: largest.
+        mean: mean.
+        std: standard deviation.
+        constant: dimensions in which all numbers are finite and the same.
+        nan: how many are not a number.
+        infinite: how many are infinite.
+        first_not_finite: row of the recording with the first of either; None where there is none.
+    """
+
+    min: Numbers
+    max: Numbers
+    mean: Numbers
+    std: Numbers
+    constant: tuple[int, ...]
+    nan: tuple[int, ...]
+    infinite: tuple[int, ...]
+    first_not_finite: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class AtBounds:
+    """How often actions are at their bounds.
+
+    Args:
+        bounds: whether the bounds were given, or are the smallest and largest recorded actions.
+        low: lower bound of each dimension; None: it has none.
+        high: upper bound.
+        share: part of the steps in which the dimension is at a bound or beyond.
+    """
+
+    bounds: Literal["given", "recorded"]
+    low: Numbers
+    high: Numbers
+    share: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a selection of trajectories looks like. `dataclasses.asdict` of it can be written as JSON.
+
+    Args:
+        steps: kept steps.
+        trajectories: how many.
+        lengths: kept steps per trajectory.
+        returns: of the kept steps, where all are finite; None without rewards.
+        origins: by label, in the order they appear.
+        observations: the states' dimensions.
+        actions: the actions' dimensions; None for recordings of states only.
+        duplicated_states: states that equal an earlier one in every number.
+        at_bounds: None for recordings of states only.
+        ends: None where ends are not marked.
+    """
+
+    steps: int
+    trajectories: int
+    lengths: Distribution
+    returns: Distribution | None
+    origins: dict[str, Origin]
+    observations: Dimensions
+    actions: Dimensions | None
+    duplicated_states: int
+    at_bounds: AtBounds | None
+    ends: Ends | None
+
+
+def inspect(
+    trajectories: Trajectories, action_low: Sequence[float] | None = None, action_high: Sequence[float] | None = None
+) -> Inspection:
+    """Look at all kept steps. Memory stays at a few megabytes and some numbers per step, whatever the arrays' width.
+
+    Args:
+        trajectories: what to look at.
+        action_low: lower bound of each action; None: the recorded actions' own.
+        action_high: upper bound.
+    """
+    recording = trajectories.recording
+    states, hashes = _Moments(recording.observations.shape[1]), np.empty(trajectories.steps, dtype=np.uint64)
+    for position, block in _blocks(trajectories, recording.observations):
+        states.add(block, position)
+        hashes[position : position + len(block)] = _row_hashes(block)
+    actions = at_bounds = None
+    if recording.actions is not None:
+        moments = _Moments(recording.actions.shape[1])
+        for position, block in _blocks(trajectories, recording.actions):
+            moments.add(block, position)
+        actions = moments.dimensions(trajectories)
+        at_bounds = _at_bounds(trajectories, recording.actions, actions, action_low, action_high)
+    return Inspection(
+        steps=trajectories.steps,
+        trajectories=len(trajectories),
+        lengths=_distribution(trajectories.lengths),
+        returns=_returns(trajectories),
+        origins=_origins(trajectories),
+        observations=states.dimensions(trajectories),
+        actions=actions,
+        duplicated_states=trajectories.steps - _distinct(hashes),
+        at_bounds=at_bounds,
+        ends=_ends(trajectories),
+    )
+
+
+def _blocks(trajectories: Trajectories, array: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    """The kept rows of an array, a few at a time, and the position of the first."""
+    size = max(1, _BLOCK_BYTES // max(1, array[:1].nbytes))
+    position = 0
+    for chunk in trajectories.chunks(array):
+        for begin in range(0, len(chunk), size):
+            block = np.asarray(chunk[begin : begin + size])
+            yield position, block
+            position += len(block)
+
+
+class _Moments:
+    """Gathers the statistics of every dimension over blocks of rows."""
+
+    def __init__(self, width: int) -> None:
+        self._count = np.zeros(width)
+        self._mean, self._squares = np.zeros(width), np.zeros(width)
+        self._min, self._max = np.full(width, np.inf), np.full(width, -np.inf)
+        self._nan, self._infinite = np.zeros(width, dtype=np.int64), np.zeros(width, dtype=np.int64)
+        self._first = np.full(width, -1)
+
+    def add(self, block: NDArray[Any], position: int) -> None:
+        """Take in a block that begins at this position."""
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers near the limit of their type
+            self._add(block, position)
+
+    def _add(self, block: NDArray[Any], position: int) -> None:
+        low, high = block.min(0).astype(np.float64), block.max(0).astype(np.float64)
+        values = block.astype(np.float64)
+        if np.isfinite(low).all() and np.isfinite(high).all():
+            mean = values.mean(0)
+            values -= mean
+            self._merge(np.full(len(mean), float(len(block))), mean, np.einsum("ij,ij->j", values, values), low, high)
+            return
+        finite = np.isfinite(values)
+        self._nan += np.isnan(values).sum(0)
+        self._infinite += np.isinf(values).sum(0)
+        bad = ~finite
+        new = bad.any(0) & (self._first < 0)
+        self._first[new] = position + bad.argmax(0)[new]
+        count = finite.sum(0).astype(np.float64)
+        mean = np.where(finite, values, 0.0).sum(0) / np.maximum(count, 1)
+        away = np.where(finite, values - mean, 0.0)
+        low, high = np.where(finite, values, np.inf).min(0), np.where(finite, values, -np.inf).max(0)
+        self._merge(count, mean, np.einsum("ij,ij->j", away, away), low, high)
+
+    def _merge(self, count: Any, mean: Any, squares: Any, low: Any, high: Any) -> None:
+        """Put a block's count, mean and squared distances from its mean to those so far, which loses no digits."""
+        total = self._count + count
+        apart = mean - self._mean
+        share = count / np.maximum(total, 1)
+        self._squares += squares + apart**2 * self._count * share
+        self._mean += apart * share
+        self._count = total
+        np.minimum(self._min, low, out=self._min)
+        np.maximum(self._max, high, out=self._max)
+
+    def dimensions(self, trajectories: Trajectories) -> Dimensions:
+        """What was gathered over all kept steps."""
+        std = np.sqrt(self._squares / np.maximum(self._count, 1))
+        there = self._count > 0
+        constant = (self._min == self._max) & (self._count == trajectories.steps)
+        rows = trajectories.rows.at(np.maximum(self._first, 0))
+        return Dimensions(
+            min=_plain(self._min, there),
+            max=_plain(self._max, there),
+            mean=_plain(self._mean, there),
+            std=_plain(std, there),
+            constant=tuple(np.flatnonzero(constant).tolist()),
+            nan=tuple(self._nan.tolist()),
+            infinite=tuple(self._infinite.tolist()),
+            first_not_finite=tuple(
+                row if first >= 0 else None for row, first in zip(rows.tolist(), self._first.tolist(), strict=True)
+            ),
+        )
+
+
+def _row_hashes(block: NDArray[Any]) -> NDArray[np.uint64]:
+    """A number for each row, equal for rows of equal numbers and, as good as surely, different for others."""
+    if block.dtype.kind == "f":
+        block = block + block.dtype.type(0)  # -0.0 equals 0.0, but not in its bytes
+    block = np.ascontiguousarray(block)
+    size = block[:1].nbytes
+    words = np.zeros((len(block), -(-size // 8)), dtype=np.uint64)
+    words.view(np.uint8).reshape(len(block), -1)[:, :size] = block.view(np.uint8).reshape(len(block), size)
+    hashes = np.full(len(block), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    # Folded before multiplying, and not by half: the flipped signs of mirrored states, which sit in the top bits of
+    # half-words, would stay there otherwise and cancel each other.
+    before, factor, after = np.uint64(29), np.uint64(0xD6E8FEB86659FD93), np.uint64(32)
+    for word in words.T:
+        hashes ^= word
+        hashes ^= hashes >> before
+        hashes *= factor
+        hashes ^= hashes >> after
+    return hashes
+
+
+def _distinct(hashes: NDArray[np.uint64]) -> int:
+    """How many different numbers there are. Sorts them in place."""
+    hashes.sort()
+    return 1 + int(np.count_nonzero(hashes[1:] != hashes[:-1]))
+
+
+def _at_bounds(
+    trajectories: Trajectories,
+    actions: NDArray[Any],
+    dimensions: Dimensions,
+    given_low: Sequence[float] | None,
+    given_high: Sequence[float] | None,
+) -> AtBounds:
+    given = given_low is not None and given_high is not None
+    for bound in (given_low, given_high):
+        if bound is not None and len(bound) != actions.shape[1]:
+            raise UserError(f"action bounds: {len(bound)} given, expected {actions.shape[1]} as the actions have")
+    low = np.array(given_low if given else dimensions.min, dtype=np.float64)
+    high = np.array(given_high if given else dimensions.max, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        near = np.nan_to_num(AT_BOUND * (high - low), nan=0.0, posinf=0.0)
+    count = np.zeros(len(low), dtype=np.int64)
+    for _, block in _blocks(trajectories, actions):
+        count += np.count_nonzero((block <= low + near) | (block >= high - near), axis=0)
+    return AtBounds(
+        bounds="given" if given else "recorded",
+        low=_plain(low),
+        high=_plain(high),
+        share=tuple((count / trajectories.steps).tolist()),
+    )
+
+
+def _distribution(values: NDArray[Any]) -> Distribution:
+    least, lower, median, upper, most = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist()
+    return Distribution(least, lower, median, upper, most, float(values.mean()))
+
+
+def _returns(trajectories: Trajectories) -> Distribution | None:
+    if trajectories.recording.rewards is None:
+        return None
+    returns = trajectories.returns
+    finite = returns[np.isfinite(returns)]
+    return _distribution(finite) if len(finite) else None
+
+
+def _origins(trajectories: Trajectories) -> dict[str, Origin]:
+    labels, first, number = np.unique(trajectories.origins, return_index=True, return_inverse=True)
+    counts = np.bincount(number, minlength=len(labels))
+    steps = np.bincount(number, weights=trajectories.lengths, minlength=len(labels))
+    return {str(labels[i]): Origin(int(counts[i]), int(steps[i])) for i in np.argsort(first)}
+
+
+def _ends(trajectories: Trajectories) -> Ends | None:
+    terminals, timeouts = trajectories.recording.terminals, trajectories.recording.timeouts
+    if terminals is None and timeouts is None:
+        return None
+    last = trajectories.rows.at(trajectories.offsets[1:] - 1)
+    nowhere = np.zeros(len(last), dtype=bool)
+    terminal = nowhere if terminals is None else terminals[last].astype(bool)
+    timeout = ~terminal & (nowhere if timeouts is None else timeouts[last].astype(bool))
+    counts = int(terminal.sum()), int(timeout.sum())
+    return Ends(*counts, neither=len(last) - sum(counts))
+
+
+def _plain(values: NDArray[np.float64], there: NDArray[np.bool_] | bool = True) -> Numbers:
+    """Numbers as JSON can write them."""
+    usable = np.isfinite(values) & there
+    return tuple(value if use else None for value, use in zip(values.tolist(), usable.tolist(), strict=True))

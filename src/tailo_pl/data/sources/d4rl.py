@@ -1,0 +1,153 @@
+"""Source `d4rl`: D4RL's published files, from D4RL's own folder on this machine or downloaded into it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tailo_pl.data import cache
+from tailo_pl.data.columns import Columns
+from tailo_pl.data.download import fetch
+from tailo_pl.data.formats.hdf5 import Hdf5File
+from tailo_pl.data.imports import Ending, import_files
+from tailo_pl.data.sources.d4rl_datasets import DATASETS
+from tailo_pl.data.sources.source import Source
+from tailo_pl.data.trajectories import Trajectories
+from tailo_pl.errors import UserError
+
+_MAKER = 1  # of the cache entries: count up when the same file would be written differently
+_SUFFIXES = (".hdf5", ".h5")
+_OPTIONAL = ("rewards", "terminals", "timeouts")
+
+
+def dataset_path(name: str) -> Path:
+    """Where D4RL keeps the file of a dataset, whether it is there or not."""
+    folder = os.environ.get("D4RL_DATASET_DIR")
+    return (Path(folder).expanduser() if folder else Path.home() / ".d4rl" / "datasets") / DATASETS[name].file_name
+
+
+class D4RL(Source):
+    """D4RL's datasets: a part is one file, all trajectories of which bear the dataset's name as their origin.
+
+    A trajectory ends with a terminal or a timeout; where a file has no timeouts also after the episode length of its
+    task. What is left behind the last end is a trajectory as well.
+
+    Args:
+        parts: for each name of a part a dataset (`hopper-expert-v2`) or the path of a file of D4RL's layout. A name
+            not among them is one of these itself.
+        download: download what is not on this machine.
+    """
+
+    def __init__(self, parts: dict[str, str] | None = None, download: bool = True) -> None:
+        self._parts, self._download = dict(parts or {}), download
+        self._open: dict[str, tuple[Trajectories, str]] = {}
+
+    def part(self, name: str) -> Trajectories:
+        return self._opened(name)[0]
+
+    def fingerprint(self, name: str) -> str:
+        return self._opened(name)[1]
+
+    def describe(self) -> str:
+        used = [self._parts.get(name, name) for name in self._open]
+        return f"d4rl: {', '.join(used) or 'no dataset opened yet'}"
+
+    def _opened(self, name: str) -> tuple[Trajectories, str]:
+        """The trajectories of a part, and the name of their content."""
+        if name not in self._open:
+            file = self._file(name)
+            identity = file.identity()
+            entry = f"d4rl-{file.label}"
+            trajectories = cache.cached(entry, identity, file.copy)
+            self._open[name] = trajectories, cache.content_fingerprint(entry, identity)
+        return self._open[name]
+
+    def _file(self, name: str) -> _File:
+        wanted = self._parts.get(name, name)
+        if "/" in wanted or wanted.endswith(_SUFFIXES):
+            path = Path(wanted).expanduser()
+            return _File(path, path.stem, None)
+        if wanted not in DATASETS:
+            near = difflib.get_close_matches(wanted, DATASETS, n=3)
+            hint = f"did you mean {' or '.join(near)}?" if near else "expected a name of `tailo data list d4rl`"
+            raise UserError(
+                f"source d4rl: part {name}: no dataset {wanted!r}, {hint} (a file: source.parts.{name}=PATH.hdf5)"
+            )
+        path, dataset = dataset_path(wanted), DATASETS[wanted]
+        if not path.exists():
+            if not self._download:
+                raise UserError(
+                    f"{path}: not there, expected the file of {wanted} as source.download=false; it is published as "
+                    f"{dataset.url}, and source=bundled needs no file"
+                )
+            fetch(dataset.url, path, check=_require_steps)
+        return _File(path, wanted, dataset.horizon)
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file of D4RL's layout.
+
+    Args:
+        path: where it is.
+        label: what people call it.
+        horizon: episode length of its task; None: not known.
+    """
+
+    path: Path
+    label: str
+    horizon: int | None
+
+    def identity(self) -> dict[str, object]:
+        """What tells this file from another one, or from itself after a change."""
+        try:
+            status = self.path.stat()
+        except OSError as error:
+            raise UserError(f"{self.path}: cannot be read ({error.strerror}), expected a file of D4RL") from error
+        return {
+            "source": "d4rl",
+            "maker": _MAKER,
+            "file": str(self.path.resolve()),
+            "size": status.st_size,
+            "changed": status.st_mtime_ns,
+            "horizon": self.horizon,
+        }
+
+    def copy(self, folder: Path) -> None:
+        """Write all steps into `folder` as a cache entry holds them."""
+        import_files([self.path], Hdf5File, folder, self._columns(), ending=Ending(horizon=self.horizon))
+        trajectories = len(np.load(folder / "starts.npy"))
+        cache.save_labels(folder, [self.label] * trajectories)
+
+    def _columns(self) -> Columns:
+        """D4RL's own names and no others; its next observations repeat what the next row says."""
+        with Hdf5File(self.path) as file:
+            there = [name for name in file.fields if "/" not in name]
+        found = {role: role if role in there else None for role in _OPTIONAL}
+        for role in [role for role, name in found.items() if name is None]:
+            _refuse_typo(self.path, role, there)
+        if self.horizon is None and not found["terminals"] and not found["timeouts"]:
+            raise UserError(f"{self.path}: no field terminals found among {', '.join(there)}, expected it or timeouts")
+        return Columns("observations", "actions", None, **found, episode=None, step=None)
+
+
+def _refuse_typo(path: Path, role: str, there: Iterable[str]) -> None:
+    """A field that nearly has the name was probably meant: without it the data would silently be other data."""
+    near = difflib.get_close_matches(role, there, n=1, cutoff=0.8)
+    if near:
+        raise UserError(f"{path}: field {near[0]} found, expected {role}")
+
+
+def _require_steps(path: Path) -> None:
+    """Refuse a download that is not D4RL's: opens, finds all storage and reads the first steps."""
+    with Hdf5File(path) as file:
+        for name in ("observations", "actions"):
+            if name not in file.fields:
+                raise UserError(f"{path}: no field {name} found, expected D4RL's layout")
+        if next(file.batches(["observations", "actions"]), None) is None:
+            raise UserError(f"{path}: no rows found, expected at least one step")

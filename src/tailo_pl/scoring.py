@@ -1,0 +1,79 @@
+"""Scoring new logs with a trained run: R(s) and W(s, a) of every step, no retraining."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailo_pl.data.trajectories import Trajectories
+from tailo_pl.errors import UserError
+from tailo_pl.files import scratch_name
+from tailo_pl.models import PUDiscriminator
+from tailo_pl.run import load_module, load_run, read_summary
+from tailo_pl.weights import trajectory_weights
+
+SUFFIXES = (".npz", ".csv", ".parquet")
+
+
+class Scores(NamedTuple):
+    """One entry per step."""
+
+    episode: NDArray[np.int64]
+    step: NDArray[np.int64]
+    score: NDArray[np.float32]
+    """R(s)"""
+    weight: NDArray[np.float32]
+    """W(s, a), divided by the largest in this data"""
+
+
+def score(run_dir: Path, data: Trajectories) -> Scores:
+    """R and W of every step of `data`, with the discriminator whose scores weighted the run's policy."""
+    experiment = load_run(run_dir)
+    read_summary(run_dir)  # an unfinished run has no final discriminator
+    weighted = [stage.weights for stage in experiment.stages.values() if stage.weights is not None]
+    if not weighted:
+        raise UserError(f"{run_dir}: method {experiment.names['method']} has no discriminator, nothing to score with")
+    wanted = weighted[-1]
+    discriminator = load_module(run_dir, wanted.scores, PUDiscriminator)
+    expected, found = discriminator.observation_dim, data.recording.observations.shape[1]
+    if found != expected:
+        raise UserError(f"data: {found} dimensions in a state found, expected {expected} as in {run_dir}")
+    scores = discriminator.scores(data)
+    weights = trajectory_weights(scores, data.offsets, alpha=wanted.alpha, gamma=wanted.gamma, kind=wanted.kind)
+    step = np.arange(data.steps) - np.repeat(data.offsets[:-1], data.lengths)
+    return Scores(data.trajectory_of_step, step, scores, weights)
+
+
+def write_scores(scores: Scores, path: Path) -> None:
+    """Write scores as `.npz`, `.csv` or `.parquet`, whole or not at all."""
+    if path.suffix not in SUFFIXES:
+        raise UserError(f"{path}: cannot write {path.suffix or 'a file without suffix'}, expected {', '.join(SUFFIXES)}")
+    if path.exists():
+        raise UserError(f"{path}: this file exists; choose another name, or delete it")
+    scratch = scratch_name(path)
+    try:
+        _write(scores._asdict(), scratch, path.suffix)
+        os.replace(scratch, path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror or error})") from error
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _write(columns: dict[str, NDArray[Any]], scratch: Path, suffix: str) -> None:
+    if suffix == ".npz":
+        with scratch.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **columns)
+        return
+    import pyarrow
+    from pyarrow import csv, parquet
+
+    table = pyarrow.table(columns)
+    if suffix == ".csv":
+        csv.write_csv(table, scratch)
+    else:
+        parquet.write_table(table, scratch, write_page_checksum=True)
