@@ -123,7 +123,9 @@ def check_stages(experiment: Experiment) -> None:
     """Build every stage's trainer and module once, on made-up dimensions, so that mistakes show before any work."""
     for name in experiment.stages:
         parse(
-            stage_parser(), stage_config(experiment, name, 1, ((-1.0,), (1.0,))), {"model": f"method.stages.{name}.model"}
+            stage_parser(),
+            stage_config(experiment, name, 1, ((-1.0,), (1.0,))),
+            {"model": f"method.stages.{name}.model"},
         )
 
 

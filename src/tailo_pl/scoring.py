@@ -51,7 +51,7 @@ def score(run_dir: Path, data: Trajectories) -> Scores:
 def write_scores(scores: Scores, path: Path) -> None:
     """Write scores as `.npz`, `.csv` or `.parquet`, whole or not at all."""
     if path.suffix not in SUFFIXES:
-        raise UserError(f"{path}: cannot write {path.suffix or 'a file without suffix'}, expected {', '.join(SUFFIXES)}")
+        raise UserError(f"{path}: cannot write {path.suffix or 'this'}, expected one of {', '.join(SUFFIXES)}")
     if path.exists():
         raise UserError(f"{path}: this file exists; choose another name, or delete it")
     scratch = scratch_name(path)

@@ -109,7 +109,7 @@ class TestRefused:
 
     def test_one_trajectory(self, states: Any, actions: Any) -> None:
         assert refused(states_only(states), with_actions(states, actions, [10])) == (
-            "TA: 1 trajectory of 10 steps found, expected at least 2 trajectories"
+            "TA: 1 trajectory of 10 steps found, expected at least 2 trajectories, or beta_1 leaves no safe negatives"
         )
 
     def test_single_steps(self, states: Any, actions: Any) -> None:

@@ -79,7 +79,10 @@ def _require_shapes(ts: Trajectories, ta: Trajectories, bounds: _Range) -> NDArr
     if actions.shape[1] != len(bounds.low):
         raise UserError(f"TA: actions: {actions.shape[1]} dimensions found, expected {len(bounds.low)}, one per bound")
     if len(ta) < 2:
-        raise UserError(f"TA: 1 trajectory of {ta.steps:,} steps found, expected at least 2 trajectories")
+        raise UserError(
+            f"TA: 1 trajectory of {ta.steps:,} steps found, expected at least 2 trajectories, "
+            "or beta_1 leaves no safe negatives"
+        )
     if ta.lengths.max() == 1:
         raise UserError(f"TA: all {len(ta):,} trajectories have a single step, expected longer ones")
     return actions

@@ -316,10 +316,8 @@ def local_datasets() -> list[tuple[str, Path, int]]:
     if find_spec("minari") is None:
         return []
     folders = sorted(path.parents[1] for path in _root().rglob("data/metadata.json"))
-    return [
-        (folder.relative_to(_root()).as_posix(), folder, sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()))
-        for folder in folders
-    ]
+    sizes = [sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) for folder in folders]
+    return [(folder.relative_to(_root()).as_posix(), folder, size) for folder, size in zip(folders, sizes, strict=True)]
 
 
 def _hint(dataset_id: str) -> str:
