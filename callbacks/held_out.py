@@ -36,6 +36,7 @@ class HeldOutChoice(Callback):
         self._reference = math.inf
         self._since = 0
         self._weights: dict[str, Tensor] | None = None
+        self._trained: dict[str, Tensor] | None = None  # what training had reached when the choice replaced it
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         value = float(trainer.callback_metrics[self._monitor])
@@ -51,8 +52,14 @@ class HeldOutChoice(Callback):
             if self._patience and self._since >= self._patience:
                 trainer.should_stop = True
 
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self._trained is not None:  # a finished stage is taken further
+            pl_module.load_state_dict(self._trained)
+            self._trained = None
+
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self._weights is not None:
+            self._trained = copy.deepcopy(pl_module.state_dict())
             pl_module.load_state_dict(self._weights)
 
     def state_dict(self) -> dict[str, Any]:
@@ -63,11 +70,11 @@ class HeldOutChoice(Callback):
             "reference": self._reference,
             "since": self._since,
             "weights": self._weights,
+            "trained": self._trained,
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.best, self.best_step = state_dict["best"], state_dict["best_step"]
         self.numbers = state_dict["numbers"]
         self._reference, self._since = state_dict["reference"], state_dict["since"]
-        weights = state_dict["weights"]
-        self._weights = None if weights is None else {name: torch.as_tensor(value) for name, value in weights.items()}
+        self._weights, self._trained = state_dict["weights"], state_dict["trained"]

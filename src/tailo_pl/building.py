@@ -52,6 +52,7 @@ def stage_config(
             **experiment.config["trainer"],
             "max_steps": stage.max_steps,
             "logger": logger,
+            "plugins": [{"class_path": "tailo_pl.checkpoints.WholeCheckpoints"}],
             "callbacks": _callbacks(experiment, name, stage),
             **_validation(stage),
             "enable_progress_bar": False,
@@ -101,7 +102,8 @@ def _callbacks(experiment: Experiment, name: str, stage: Stage) -> list[dict[str
             "seed": stage.seed,
         }
         callbacks.append({"class_path": "tailo_pl.callbacks.RolloutScore", "init_args": rollout})
-    callbacks.append({"class_path": "tailo_pl.callbacks.StageCheckpoint"})
+    checkpoint = {"every_n_steps": experiment.config["checkpoint_every"]}
+    callbacks.append({"class_path": "tailo_pl.callbacks.StageCheckpoint", "init_args": checkpoint})
     callbacks.append({"class_path": "tailo_pl.callbacks.StageProgress", "init_args": {"label": name}})
     return callbacks
 

@@ -192,7 +192,7 @@ _OWN_KEYS = {
 }
 _TOP_KEYS = {
     "method", "preset", "env", "source", "setting", "trainer", "logger",
-    "seed", "discriminator_seed", "name", "runs", "schema", "threads",
+    "seed", "discriminator_seed", "name", "runs", "schema", "threads", "checkpoint_every",
 }  # fmt: skip
 
 
@@ -209,7 +209,7 @@ def read_experiment(config: dict[str, Any]) -> Experiment:
         raise UserError(f"config: unknown key {unknown[0]!r}, expected one of {', '.join(sorted(_TOP_KEYS))}")
     if config.get("schema", SCHEMA) != SCHEMA:
         raise UserError(f"config: schema {config['schema']} found, this version reads {SCHEMA}")
-    for key, kind in (("runs", str), ("seed", int), ("discriminator_seed", int)):
+    for key, kind in (("runs", str), ("seed", int), ("discriminator_seed", int), ("checkpoint_every", int)):
         if not isinstance(config[key], kind):
             raise UserError(f"{key}: {config[key]!r} given, expected {kind.__name__}")
     devices = config["trainer"].get("devices", 1)

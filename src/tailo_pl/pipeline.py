@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -29,6 +28,7 @@ from tailo_pl.ranks import is_first, wait_for_all
 from tailo_pl.weights import safe_negatives, trajectory_weights
 
 _WITHOUT_EFFECT = ("accelerator", "devices", "strategy", "log_every_n_steps")
+BEGUN = ".key"  # in a stage's folder: what it was begun as
 CallbackT = TypeVar("CallbackT", bound=Callback)
 INDEX = ".stages"  # under the runs' root: key of a finished stage -> its folder
 
@@ -110,6 +110,14 @@ def stage_key(experiment: Experiment, name: str, keys: Mapping[str, str]) -> str
     )
 
 
+def _begun(folder: Path, key: str) -> bool:
+    """Whether an interrupted attempt at the same stage can be gone on with."""
+    try:
+        return (folder / BEGUN).read_text() == key
+    except OSError:
+        return False
+
+
 def _finished(folder: Path, key: str) -> StageResult | None:
     try:
         result = StageResult(**json.loads((folder / "stage.json").read_text()))
@@ -145,22 +153,24 @@ def _index(root: Path, folder: Path, key: str) -> None:
 
 
 def _train(experiment: Experiment, name: str, key: str, task: Task, folder: Path) -> StageResult:
-    wall, cpu = time.perf_counter(), time.process_time()
-    if is_first():
-        shutil.rmtree(folder, ignore_errors=True)  # what an interrupted attempt left
+    if is_first() and not _begun(folder, key):
+        shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         inputs = _write_inputs(experiment, name, task, folder)
         width = task.ta.recording.observations.shape[1]
         config = stage_config(experiment, name, width, experiment.action_bounds, inputs=inputs)
-        (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+        write_text(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False))
+        write_text(folder / BEGUN, key)  # last: everything the stage needs is there
     wait_for_all()
     config = yaml.safe_load((folder / "config.yaml").read_text())
     built = build_stage(config, folder, task)
     try:
-        built.trainer.fit(built.model, datamodule=built.data)
+        checkpoint = StageCheckpoint.path(built.trainer)
+        built.trainer.fit(built.model, datamodule=built.data, ckpt_path=checkpoint if checkpoint.exists() else None)
     except SystemExit as stop:  # Lightning's answer to Ctrl-C and SIGTERM, with an exit code that tells nothing
         raise KeyboardInterrupt from stop
-    choice = _callback(built, HeldOutChoice)
+    checkpoints, choice = _callback(built, StageCheckpoint), _callback(built, HeldOutChoice)
+    assert checkpoints is not None
     rollouts = _callback(built, RolloutScore)
     quality = dict(choice.numbers) if choice else {}
     if is_first():
@@ -168,14 +178,15 @@ def _train(experiment: Experiment, name: str, key: str, task: Task, folder: Path
         for output, array in outputs.items():
             np.save(folder / f"{output}.npy", array)
         quality |= built.model.quality(task, outputs)
+    seconds, cpu_seconds = checkpoints.spent
     result = StageResult(
         schema=SCHEMA,
         stage=name,
         key=key,
         steps=built.trainer.global_step,
-        loss=_last_loss(built),
-        seconds=time.perf_counter() - wall,
-        cpu_seconds=time.process_time() - cpu,
+        loss=checkpoints.loss,
+        seconds=seconds,
+        cpu_seconds=cpu_seconds,
         checkpoint=str(StageCheckpoint.path(built.trainer).relative_to(folder)),
         evaluations=[asdict(evaluation) for evaluation in rollouts.history] if rollouts else [],
         chosen_step=choice.best_step if choice else built.trainer.global_step,
@@ -214,7 +225,3 @@ def _callback(built: Built, kind: type[CallbackT]) -> CallbackT | None:
     callbacks = built.trainer.callbacks  # type: ignore[attr-defined]
     return next((callback for callback in callbacks if isinstance(callback, kind)), None)
 
-
-def _last_loss(built: Built) -> float | None:
-    loss = built.trainer.callback_metrics.get("loss")
-    return None if loss is None else float(loss)

@@ -136,21 +136,29 @@ def _part_of(target: Path) -> Iterator[_Part]:
         try:
             _lock(file, path)
         except OSError:  # a disk without locks: a part that is ours by its name, and that nobody continues
+            _Part(path, file).discard()
             file.close()
             path = target.with_name(f"{target.name}.{os.getpid()}.part")
             file, continued = path.open("wb", buffering=0), False
             break
         # While we waited the other process has renamed the part we opened, or thrown it away.
-        if path.exists() and path.samefile(f"/dev/fd/{file.fileno()}"):
+        if _is_at(path, file):
             break
         file.close()
     part = _Part(path, file)
     try:
         yield part
     finally:
-        if path.exists() and not (continued and part.size):
+        if _is_at(path, file) and not (continued and part.size):
             part.discard()
         file.close()
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _lock(file: BinaryIO, path: Path) -> None:
@@ -175,9 +183,8 @@ def _download(url: str, part: _Part, check: Callable[[Path], None] | None) -> No
 
 def _download_from(address: str, url: str, part: _Part, check: Callable[[Path], None] | None) -> None:
     """Ask until everything is there, or nothing more comes."""
-    failures = 0
+    failures, most = 0, part.size
     while True:
-        before = part.size
         try:
             _receive(address, url, part)
             break
@@ -187,7 +194,8 @@ def _download_from(address: str, url: str, part: _Part, check: Callable[[Path], 
             reason = str(error)
         except _Broken as error:
             reason = str(error)
-        failures = 1 if part.size > before else failures + 1
+        failures = 1 if part.size > most else failures + 1
+        most = max(most, part.size)
         if failures >= TRIES:
             raise _Failed(reason)
         log.info("%s: %s, trying again", address, reason)
@@ -214,7 +222,7 @@ def _receive(address: str, url: str, part: _Part) -> None:
     except urllib.error.HTTPError as error:
         with error:
             if error.code == 416 and have:
-                if _content_range(error.headers)[1] == have:
+                if part.version and _content_range(error.headers)[1] == have == part.version.size:
                     return  # everything had arrived already
                 part.restart()
                 raise _Broken("the file has changed on the server") from error

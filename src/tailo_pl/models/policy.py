@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -87,8 +88,9 @@ class WeightedBCPolicy(StageModule):
         self.log_now_and_then({"loss": loss})
         return loss
 
-    def on_train_batch_end(self, outputs: Any, batch: WeightedBatch, batch_idx: int) -> None:
-        if self.average is not None:
+    def optimizer_step(self, *arguments: Any, **options: Any) -> None:
+        super().optimizer_step(*arguments, **options)
+        if self.average is not None:  # here, so that a step and its average are never apart in a checkpoint
             torch._foreach_lerp_(
                 list(self.average.parameters()), [p.data for p in self.network.parameters()], 1 - self.averaging
             )
@@ -109,5 +111,6 @@ class WeightedBCPolicy(StageModule):
         adam = torch.optim.Adam(self.network.parameters(), lr=self.learning_rate, weight_decay=decay, fused=True)
         if self.schedule == "constant":
             return adam
-        cosine = torch.optim.lr_scheduler.CosineAnnealingLR(adam, self.trainer.max_steps)
+        steps = self.trainer.max_steps
+        cosine = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: (1 + math.cos(math.pi * step / steps)) / 2)
         return {"optimizer": adam, "lr_scheduler": {"scheduler": cosine, "interval": "step"}}

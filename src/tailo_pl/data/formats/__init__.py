@@ -75,12 +75,13 @@ def _module(name: str) -> Any:
 
 def _require_neighbours(path: Path, trajectories: Trajectories) -> None:
     """Without recorded next states the next row is the next state: no row in between may have been dropped."""
-    if trajectories.recording.next_observations is not None:
+    recording, rows = trajectories.recording, trajectories.rows
+    if recording.next_observations is not None:
         return
-    index, is_last = trajectories.index, trajectories.recording.is_last
-    follows = np.append(np.diff(index) == 1, False)
-    follows[trajectories.offsets[1:] - 1] = False
-    if not (follows | is_last[index]).all():
+    first, last = trajectories.offsets[:-1], trajectories.offsets[1:] - 1
+    in_one_run = np.searchsorted(rows.offsets, first, side="right") == np.searchsorted(rows.offsets, last, side="right")
+    ends = np.append(recording.starts[1:], len(recording.observations)) - 1
+    if not (in_one_run & np.isin(rows.at(last), ends)).all():
         raise UserError(
             f"{path}: steps were dropped from trajectories without recorded next states, expected whole trajectories"
         )

@@ -24,15 +24,15 @@ def batches(trajectories: Trajectories, names: Sequence[str]) -> Iterator[dict[s
     rows = max(1, BATCH_BYTES // row_bytes)
     for start in range(0, trajectories.steps, rows):
         stop = min(start + rows, trajectories.steps)
-        kept = trajectories.index[start:stop]
+        kept = trajectories.rows.at(np.arange(start, stop))
         yield {
-            name: episodes(trajectories, start, stop) if name == "episode" else np.asarray(likes[name][kept])
+            name: _episodes(trajectories, start, stop) if name == "episode" else np.asarray(likes[name][kept])
             for name in names
         }
 
 
-def episodes(trajectories: Trajectories, start: int, stop: int) -> NDArray[np.int64]:
-    """The numbers of the trajectories to which some kept steps belong."""
+def _episodes(trajectories: Trajectories, start: int, stop: int) -> NDArray[np.int64]:
+    """The numbers of the trajectories to which the steps at these positions belong."""
     return np.searchsorted(trajectories.offsets, np.arange(start, stop), side="right") - 1
 
 
