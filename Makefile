@@ -6,6 +6,7 @@ READY  := $(VENV)/.ready
 # Plain assignments: an ENV in the shell's environment means something else.
 ENV     = pointmaze
 ARGS    =
+RESUME  =
 
 .DEFAULT_GOAL := help
 .PHONY: help setup train test format results clean
@@ -23,8 +24,8 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)
 
-train: $(READY)  ## train and score a policy: make train ENV=pointmaze ARGS="method=bc seed=1"
-	$(BIN)/tailo train env=$(ENV) $(ARGS)
+train: $(READY)  ## train and score a policy: make train ENV=pointmaze ARGS="method=bc seed=1", or RESUME=runs/...
+	$(BIN)/tailo train $(if $(RESUME),resume=$(RESUME),env=$(ENV)) $(ARGS)
 
 test: $(READY)  ## lint, types and all tests
 	$(BIN)/ruff check .

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,17 @@ from lightning.pytorch.callbacks import Checkpoint
 from tailo_pl.errors import require_range
 from tailo_pl.metrics_log import MetricsLog
 
+LEAVE_AFTER = 6.0  # seconds to reach the next step after a signal
+
 
 class StageCheckpoint(Checkpoint):
     """Saves `checkpoints/last.ckpt` in the trainer's log folder about every so many steps, and at the end of training.
 
     A stage that goes on from a checkpoint ends as if it had never stopped. To that end a save waits for a step behind
     which Lightning has nothing left to do: what is logged or validated after a step's last hook would not be repeated.
+
+    In a run of one process Ctrl-C and SIGTERM save at the next such step and then end training. Where that takes too
+    long (a rollout), or at a second signal, training ends at once and the last save stands.
 
     Args:
         every_n_steps: steps between saves; 0 saves only at the end.
@@ -31,6 +38,8 @@ class StageCheckpoint(Checkpoint):
         self.loss: float | None = None  # the last one logged
         self._before = (0.0, 0.0)
         self._started = (time.perf_counter(), time.process_time())
+        self._stopping = False
+        self._handlers: dict[int, Any] = {}
 
     @staticmethod
     def path(trainer: Trainer) -> Path:
@@ -53,6 +62,26 @@ class StageCheckpoint(Checkpoint):
         self._due |= bool(self._every and step % self._every == 0)
         if self._due and step < trainer.max_steps and not _more_to_come(trainer, step):
             self._save(trainer)
+            if self._stopping:
+                raise KeyboardInterrupt
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.world_size > 1 or threading.current_thread() is not threading.main_thread():
+            return
+        for number, handler in ((signal.SIGINT, self._stop), (signal.SIGTERM, self._stop), (signal.SIGALRM, _leave)):
+            self._handlers[number] = signal.signal(number, handler)
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        self._handlers = {}
+
+    def _stop(self, number: int, frame: Any) -> None:
+        if self._stopping:
+            _leave()
+        self._stopping = self._due = True
+        signal.setitimer(signal.ITIMER_REAL, LEAVE_AFTER)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if "loss" in trainer.callback_metrics:
@@ -78,6 +107,10 @@ class StageCheckpoint(Checkpoint):
         if self._rows is not None:
             for log in _logs(trainer):
                 log.cut_back(self._rows)
+
+
+def _leave(*signal_and_frame: Any) -> None:
+    raise KeyboardInterrupt
 
 
 def _more_to_come(trainer: Trainer, step: int) -> bool:

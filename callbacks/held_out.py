@@ -6,7 +6,6 @@ import copy
 import math
 from typing import Any
 
-import torch
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 

@@ -13,6 +13,8 @@ from tailo_pl.errors import UserError
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+    from tailo_pl.experiment import Experiment
+
 HYDRA_FLAGS = ("-m", "--multirun", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info", "-h", "--help")
 HELP = """usage: tailo COMMAND ...
 
@@ -26,6 +28,14 @@ commands:
   score      score new logs with a trained run's discriminator: tailo score logs.csv --run RUN --out scores.csv
   results    run the cells of results/cells.yaml that are missing from the ledger, and write its tables
 """
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run was interrupted and can be gone on with."""
+
+    def __init__(self, run_dir: Path) -> None:
+        super().__init__()
+        self.run_dir = run_dir
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -52,8 +62,11 @@ def main(arguments: list[str] | None = None) -> int:
     except UserError as error:
         sys.stderr.write(f"tailo: {error}\n")
         return 2
+    except Interrupted as stop:
+        sys.stderr.write(f"tailo: interrupted; `tailo train resume={stop.run_dir}` goes on\n")
+        return 130
     except KeyboardInterrupt:
-        sys.stderr.write("tailo: interrupted; the same command picks up the stages that were finished\n")
+        sys.stderr.write("tailo: interrupted\n")
         return 130
     return 0
 
@@ -81,6 +94,10 @@ def _train(arguments: list[str]) -> None:
     for argument in arguments:
         if argument.startswith("-") and argument.split("=")[0] not in HYDRA_FLAGS:
             raise UserError(f"train: unknown flag {argument!r}, expected key=value or one of {', '.join(HYDRA_FLAGS)}")
+    resumed = [argument for argument in arguments if argument.startswith("resume=")]
+    if resumed:
+        _resume(Path(resumed[-1].removeprefix("resume=")), [one for one in arguments if one not in resumed])
+        return
     os.environ["HYDRA_FULL_ERROR"] = "1"  # makes Hydra raise its errors instead of printing them
     failed: list[UserError] = []
 
@@ -106,6 +123,29 @@ def _train(arguments: list[str]) -> None:
         raise failed[-1]
 
 
+def _resume(run_dir: Path, overrides: list[str]) -> None:
+    from tailo_pl import run
+    from tailo_pl.console import making_data
+
+    with making_data():
+        experiment = run.resume(run_dir, overrides)
+    _execute(run_dir, experiment)
+
+
+def _execute(run_dir: Path, experiment: Experiment) -> float | None:
+    from tailo_pl import run
+    from tailo_pl.console import show_data, show_summary
+
+    show_data(experiment, run_dir)
+    try:
+        summary = run.execute(run_dir, experiment)
+    except KeyboardInterrupt as stop:
+        raise Interrupted(run_dir) from stop
+    show_summary(summary, run_dir)
+    score: float | None = summary["score"]
+    return score
+
+
 def train_job(config: DictConfig) -> float | None:
     """One job of `tailo train`; returns the score, which is what Hydra's optimisers maximise or minimise."""
     from omegaconf import OmegaConf
@@ -113,7 +153,7 @@ def train_job(config: DictConfig) -> float | None:
 
     from tailo_pl import run
     from tailo_pl.choices import explain
-    from tailo_pl.console import making_data, show_data, show_summary
+    from tailo_pl.console import making_data
     from tailo_pl.experiment import read_experiment
 
     try:
@@ -123,11 +163,7 @@ def train_job(config: DictConfig) -> float | None:
     experiment = read_experiment(composed)
     with making_data():
         run_dir = run.prepare(experiment)
-    show_data(experiment, run_dir)
-    summary = run.execute(run_dir, experiment)
-    show_summary(summary, run_dir)
-    score: float | None = summary["score"]
-    return score
+    return _execute(run_dir, experiment)
 
 
 def _user_error(error: Exception) -> Exception:

@@ -22,6 +22,16 @@ def read_yaml(path: Path, expected: str) -> Any:
         raise UserError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from error
 
 
+def read_json(path: Path, expected: str = "a run's file") -> Any:
+    """What a JSON file holds; `expected` says what it should be when it cannot be read."""
+    try:
+        return json.loads(path.read_text())
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}), expected {expected}") from error
+    except ValueError as error:
+        raise UserError(f"{path}: not valid JSON ({error})") from error
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file that is whole or not there."""
     write_text(path, json.dumps(value, indent=1) + "\n")

@@ -58,7 +58,7 @@ def run_stages(experiment: Experiment, run_dir: Path) -> list[StageResult]:
         experiment: what to run.
         run_dir: the run's folder; each stage gets one below it.
     """
-    task, root = experiment.task, Path(experiment.config["runs"])
+    root = Path(experiment.config["runs"])
     results: list[StageResult] = []
     keys: dict[str, str] = {}
     for name in experiment.stages:
@@ -69,19 +69,20 @@ def run_stages(experiment: Experiment, run_dir: Path) -> list[StageResult]:
         wait_for_all()
         result = _finished(folder, key)
         if result is None:
-            result = _train(experiment, name, key, task, folder)
+            result = _train(experiment, name, key, stage_key(experiment, name, keys, any_length=True), folder)
             _index(root, folder, key)
         results.append(result)
     return results
 
 
-def stage_key(experiment: Experiment, name: str, keys: Mapping[str, str]) -> str:
+def stage_key(experiment: Experiment, name: str, keys: Mapping[str, str], *, any_length: bool = False) -> str:
     """The fingerprint of all that decides a stage's outcome.
 
     Args:
         experiment: the run's experiment.
         name: which stage.
         keys: of the stages before it.
+        any_length: leave out the number of steps: what a stage that is taken further shares with what it was.
     """
     stage = experiment.stages[name]
     trainer = experiment.config["trainer"]
@@ -97,7 +98,7 @@ def stage_key(experiment: Experiment, name: str, keys: Mapping[str, str]) -> str
             "seed": stage.seed,
             "model": stage.model,
             "data": stage.data,
-            "max_steps": stage.max_steps,
+            "max_steps": None if any_length else stage.max_steps,
             "std_floor": experiment.std_floor,
             "bounds": None if experiment.environment else experiment.action_bounds,
             "inputs": inputs,
@@ -110,10 +111,10 @@ def stage_key(experiment: Experiment, name: str, keys: Mapping[str, str]) -> str
     )
 
 
-def _begun(folder: Path, key: str) -> bool:
+def _begun(folder: Path, lineage: str) -> bool:
     """Whether an interrupted attempt at the same stage can be gone on with."""
     try:
-        return (folder / BEGUN).read_text() == key
+        return (folder / BEGUN).read_text() == lineage
     except OSError:
         return False
 
@@ -152,15 +153,18 @@ def _index(root: Path, folder: Path, key: str) -> None:
     write_text(root / INDEX / key, os.path.relpath(folder, root))
 
 
-def _train(experiment: Experiment, name: str, key: str, task: Task, folder: Path) -> StageResult:
-    if is_first() and not _begun(folder, key):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+def _train(experiment: Experiment, name: str, key: str, lineage: str, folder: Path) -> StageResult:
+    task = experiment.task
+    if is_first():
+        begun = _begun(folder, lineage)
+        if not begun:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
         inputs = _write_inputs(experiment, name, task, folder)
         width = task.ta.recording.observations.shape[1]
         config = stage_config(experiment, name, width, experiment.action_bounds, inputs=inputs)
         write_text(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False))
-        write_text(folder / BEGUN, key)  # last: everything the stage needs is there
+        write_text(folder / BEGUN, lineage)  # last: everything the stage needs is there
     wait_for_all()
     config = yaml.safe_load((folder / "config.yaml").read_text())
     built = build_stage(config, folder, task)
@@ -224,4 +228,3 @@ def _scores(folder: Path, stage: str) -> NDArray[Any]:
 def _callback(built: Built, kind: type[CallbackT]) -> CallbackT | None:
     callbacks = built.trainer.callbacks  # type: ignore[attr-defined]
     return next((callback for callback in callbacks if isinstance(callback, kind)), None)
-

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import copy
 import logging
 import platform
+import re
 import subprocess
 import sys
 from datetime import datetime
@@ -22,7 +23,7 @@ from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.evaluation import Episodes, Evaluation, episode_seeds, run_episodes, summarise
 from tailo_pl.errors import UserError, require_range
 from tailo_pl.experiment import SCHEMA, Experiment, read_experiment
-from tailo_pl.files import read_yaml, write_json
+from tailo_pl.files import read_json, read_yaml, write_json, write_text
 from tailo_pl.models import WeightedBCPolicy
 from tailo_pl.models.acting import actor
 from tailo_pl.models.stage import StageModule
@@ -50,11 +51,61 @@ def prepare(experiment: Experiment) -> Path:
         return folder
     try:
         folder.mkdir(parents=True)
-        text = yaml.safe_dump({"schema": SCHEMA, **config}, sort_keys=False, allow_unicode=True)
-        (folder / "config.yaml").write_text(text)
+        write_json(folder / "data.json", describe_data(experiment))
+        _write_config(folder, config)  # last: a folder without it is no run yet
     except OSError as error:
         raise UserError(f"{folder}: cannot write the run ({error.strerror})") from error
     return folder
+
+
+def resume(run_dir: Path, overrides: list[str]) -> Experiment:
+    """Take up an interrupted run where it stopped, or a finished one with more steps.
+
+    Args:
+        run_dir: the run.
+        overrides: `method.stages.NAME.max_steps=N`, more than before.
+    """
+    experiment = load_run(run_dir)
+    changes = _more_steps(experiment, overrides)
+    if (run_dir / "summary.json").exists() and not changes:
+        names = " ".join(
+            f"method.stages.{name}.max_steps={stage.max_steps}" for name, stage in experiment.stages.items()
+        )
+        raise UserError(f"{run_dir}: this run is finished ({names}); give one of these a larger number to go on")
+    config = copy.deepcopy(experiment.config)
+    for name, steps in changes.items():
+        config["method"]["stages"][name]["max_steps"] = steps
+    # What stands in config.yaml of where runs are is true only from where the run was started.
+    config["runs"] = str(run_dir.resolve().parents[3])
+    experiment = read_experiment(config)
+    check_stages(experiment)
+    _check_data(experiment)
+    known, found = read_json(run_dir / "data.json")["fingerprint"], describe_data(experiment)["fingerprint"]
+    if known != found:
+        raise UserError(f"{run_dir}: its data has changed, fingerprint {found} found, expected {known}")
+    if changes:
+        (run_dir / "summary.json").unlink(missing_ok=True)
+        _write_config(run_dir, {key: value for key, value in config.items() if key != "schema"})
+    return experiment
+
+
+def _more_steps(experiment: Experiment, overrides: list[str]) -> dict[str, int]:
+    changes: dict[str, int] = {}
+    for override in overrides:
+        found = re.fullmatch(r"method\.stages\.(\w+)\.max_steps=(\d+)", override)
+        if found is None or found.group(1) not in experiment.stages:
+            stages = ", ".join(experiment.stages)
+            raise UserError(f"resume: {override!r} given, expected method.stages.STAGE.max_steps=N of {stages}")
+        name, steps = found.group(1), int(found.group(2))
+        if steps < experiment.stages[name].max_steps:
+            raise UserError(f"resume: {override!r} given, expected at least {experiment.stages[name].max_steps}")
+        changes[name] = steps
+    return changes
+
+
+def _write_config(folder: Path, config: dict[str, Any]) -> None:
+    text = yaml.safe_dump({"schema": SCHEMA, **config}, sort_keys=False, allow_unicode=True)
+    write_text(folder / "config.yaml", text)
 
 
 def is_of(run_dir: Path, config: dict[str, Any]) -> bool:
@@ -129,12 +180,7 @@ def load_run(run_dir: Path) -> Experiment:
 def read_summary(run_dir: Path) -> dict[str, Any]:
     """The summary of a finished run."""
     path = run_dir / "summary.json"
-    try:
-        summary = json.loads(path.read_text())
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}), expected a finished run") from error
-    except ValueError as error:
-        raise UserError(f"{path}: not valid JSON ({error})") from error
+    summary = read_json(path, "a finished run")
     if not isinstance(summary, dict) or summary.get("schema") != SCHEMA:
         raise UserError(f"{path}: not a summary of schema {SCHEMA}")
     return summary

@@ -177,7 +177,7 @@ def _download(url: str, part: _Part, check: Callable[[Path], None] | None) -> No
             _download_from(split._replace(scheme="https").geturl(), url, part, check)
             return
         except _Failed as error:
-            log.info("%s: not to be had by https (%s)", url, error)
+            log.debug("%s: not to be had by https (%s)", url, error)
     _download_from(url, url, part, check)
 
 
