@@ -31,7 +31,7 @@ test: $(READY)  ## lint, types and all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 format: $(READY)  ## let ruff format and fix the code
 	$(BIN)/ruff check --fix .

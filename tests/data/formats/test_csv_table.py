@@ -62,7 +62,7 @@ class TestReading:
         assert read(path, content) == {"x": [1.0, 3.0], "y": [2.0, 4.5]}
 
     def test_fields(self, path: Path) -> None:
-        read(path, "n,f,b,t,none,episode,run\n1,0.5,True,a,,7,7\n2,1,False,b,,8,x\n", "n")
+        read(path, "n,f,b,t,none,episode,odd,day\n1,0.5,True,a,,7,7,2020-01-02\n2,1,False,5,,8,x,2020-01-03\n", "n")
         with CsvFile(path) as file:
             assert {name: (field.dtype.str, field.width) for name, field in file.fields.items()} == {
                 "n": ("<f8", None),
@@ -71,7 +71,8 @@ class TestReading:
                 "t": ("|O", None),
                 "none": ("<f8", None),
                 "episode": ("|O", None),
-                "run": ("|O", None),
+                "odd": ("<f8", None),
+                "day": ("|O", None),
             }
 
     def test_order_of_the_names_asked_for(self, path: Path) -> None:
@@ -127,7 +128,7 @@ class TestRefusing:
 
     def test_an_empty_cell(self, path: Path) -> None:
         assert refused(path, "x,y\n1,2\n3,\n") == "y: an empty cell found in row 1, expected a number"
-        assert refused(path, "x,y\n1,2\n3, \n").startswith("y: ")
+        assert refused(path, "x,y\n1,2\n3, \n") == "y: '' found in line 3, expected a number"
         assert refused(path, "b,x\nTrue,1\n,1\n") == "b: an empty cell found in row 1, expected a number"
         assert refused(path, "episode,x\na,1\n,1\n") == "episode: an empty cell found in row 1, expected text"
 
@@ -150,7 +151,9 @@ class TestRefusing:
     @pytest.mark.parametrize("names", [("x",), ("x", "note")])
     @pytest.mark.parametrize("note", ['"a\n2,b\n3,c\n', '"a\n2,b"\n3,c\n', '"a\r2,b"\n3,c\n'])
     def test_rows_swallowed_by_a_quote(self, path: Path, names: tuple[str, ...], note: str) -> None:
-        assert refused(path, f"x,note\n0,z\n1,{note}", *names).startswith("note: a line break within quotes found in row 1")
+        assert refused(path, f"x,note\n0,z\n1,{note}", *names).startswith(
+            "note: a line break within quotes found in row 1"
+        )
 
     def test_whole_numbers_too_large(self, path: Path) -> None:
         """Read as float64, neighbouring time stamps would be the same."""

@@ -203,7 +203,9 @@ class TestWriting:
 class TestNotSound:
     def test_no_file(self, tmp_path: Path) -> None:
         assert "No such file" in refused(tmp_path / "none.h5")
-        assert "cannot be read" in refused(tmp_path)
+        assert "not a file" in refused(tmp_path)
+        os.mkfifo(tmp_path / "pipe.h5")
+        assert "not a file" in refused(tmp_path / "pipe.h5")
 
     @pytest.mark.parametrize("content", [b"", b"not HDF5", b"<html>" * 500, b"\x89HDF\r\n\x1a\n", b"\0" * 5000])
     def test_something_else(self, tmp_path: Path, content: bytes) -> None:

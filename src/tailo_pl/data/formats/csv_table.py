@@ -30,7 +30,7 @@ _EXACT = 2**53
 class CsvFile(RecordFile):
     """An open CSV table. Its numbers are read as float64, exactly as they are written.
 
-    A column holds numbers where its first rows do; the names of episodes are always text, so that none is rounded.
+    A column holds numbers where its first row does; the names of episodes are always text, so that none is rounded.
 
     Args:
         path: the file.
@@ -41,6 +41,8 @@ class CsvFile(RecordFile):
         with damage_told(path, _DAMAGED):
             reader = self._open(arrow_csv.ConvertOptions())
             names, types = reader.schema.names, reader.schema.types
+            first = next(reader, None)
+            cells = [column[0].as_py() for column in first.columns] if first else [None] * len(names)
             reader.close()
         for name in names:
             if not name.isprintable():
@@ -51,9 +53,11 @@ class CsvFile(RecordFile):
             stripped = [name.strip() for name in names]
             twice = next(name for name in stripped if stripped.count(name) > 1)
             raise UserError(f"{path}: column {twice!r} found twice, expected each name once")
-        kinds = dict(zip(self._names, types, strict=True))
-        self._whole = {name for name, kind in kinds.items() if pa.types.is_integer(kind)}
-        self.fields = {name: Field(np.dtype(_number_type(name, kind) or object)) for name, kind in kinds.items()}
+        self._whole = {name for name, kind in zip(self._names, types, strict=True) if pa.types.is_integer(kind)}
+        self.fields = {
+            name: Field(np.dtype(_type(name, kind, cell)))
+            for name, kind, cell in zip(self._names, types, cells, strict=True)
+        }
 
     def batches(self, names: Sequence[str]) -> Iterator[dict[str, NDArray[Any]]]:
         # All columns are read: a quote that is never closed, in any of them, would silently swallow rows.
@@ -153,11 +157,23 @@ def _written(column: NDArray[Any]) -> NDArray[Any]:
     return column.astype(np.int8) if column.dtype == bool else column
 
 
-def _number_type(name: str, kind: pa.DataType) -> type | None:
-    """The type of a column's numbers, from what its first rows look like; None for text."""
+def _type(name: str, kind: pa.DataType, cell: object) -> type:
+    """The type of a column's numbers, from its first rows and its first cell; object for text.
+
+    One odd cell does not make a text of a column that begins with a number: it is to be found and named.
+    """
     if name in ALIASES["episode"]:
-        return None
+        return object
     if pa.types.is_boolean(kind):
         return np.bool_
-    # No first rows, or nothing in them: empty cells are refused where they are used.
-    return np.float64 if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind) else None
+    # No rows, or nothing in them: empty cells are refused where they are used.
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)
+    return np.float64 if is_number or _is_number(cell) else object
+
+
+def _is_number(cell: object) -> bool:
+    try:
+        float(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True

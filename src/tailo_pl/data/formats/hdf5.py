@@ -187,7 +187,7 @@ class _Chunked:
         self._band: tuple[int, NDArray[Any]] | None = None
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        if h5py.h5z.FILTER_LZF in self._filters:
+        if h5py.h5z.FILTER_LZF in self._filters:  # only h5py can unpack it
             return np.asarray(self._dataset[start:stop])
         result = np.empty((stop - start, *self._shape[1:]), dtype=self._dtype)
         height = self._chunk[0]
@@ -282,12 +282,14 @@ _UNPACK = {
 
 def _open(path: Path) -> h5py.File:
     try:
+        if path.exists() and not path.is_file():  # opening a pipe would wait for its other end
+            raise UserError(f"{path}: not a file, expected an HDF5 file")
         with path.open("rb"):
             pass
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}), expected an HDF5 file") from error
     with damage_told(path, _DAMAGED):
-        if not path.is_file() or not h5py.is_hdf5(path):
+        if not h5py.is_hdf5(path):
             raise UserError(f"{path}: not an HDF5 file")
         # No lock: the file may lie on a disk that has none, or that may only be read.
         return h5py.File(path, "r", locking=False)

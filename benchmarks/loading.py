@@ -1,0 +1,64 @@
+"""Loading D4RL's largest kind of file: first time, and from the cache.
+
+    python benchmarks/loading.py
+
+Writes 1.2 million transitions of hopper as D4RL ships them (gzip-chunked HDF5 with `next_observations` and `infos/*`;
+random numbers, which compress worst) to a temporary folder and loads them through source `d4rl`.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+STEPS, EPISODE = 1_200_000, 1000
+ROUNDS = 3
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.environ["D4RL_DATASET_DIR"] = name
+        write(folder / "hopper_expert-v2.hdf5")
+        from tailo_pl.data.sources.d4rl import D4RL
+
+        times: dict[str, list[float]] = {"first time": [], "from the cache": []}
+        for number in range(ROUNDS):
+            os.environ["TAILO_HOME"] = str(folder / f"home-{number}")
+            for label in times:
+                began = time.perf_counter()
+                part = D4RL().part("hopper-expert-v2")
+                assert part.steps == STEPS
+                times[label].append(time.perf_counter() - began)
+    table = Table(title=f"{STEPS:,} transitions")
+    for column in ("load", "seconds", "target"):
+        table.add_column(column, justify="left" if column == "load" else "right")
+    for (label, seconds), target in zip(times.items(), (3.0, 0.3), strict=True):
+        median = statistics.median(seconds)
+        table.add_row(label, f"{median:.2f}", f"below {target} {'met' if median < target else 'MISSED'}")
+    Console().print(table)
+
+
+def write(path: Path) -> None:
+    rng = np.random.default_rng(0)
+    widths = {"observations": 11, "next_observations": 11, "actions": 3, "infos/qpos": 6, "infos/qvel": 6}
+    ends = np.arange(STEPS) % EPISODE == EPISODE - 1
+    with h5py.File(path, "w") as file:
+        for field, width in widths.items():
+            values = rng.standard_normal((STEPS, width), dtype=np.float32)
+            file.create_dataset(field, data=np.tanh(values) if field == "actions" else values, compression="gzip")
+        file.create_dataset("rewards", data=rng.standard_normal(STEPS, dtype=np.float32), compression="gzip")
+        file.create_dataset("timeouts", data=ends, compression="gzip")
+        file.create_dataset("terminals", data=np.zeros(STEPS, dtype=bool), compression="gzip")
+
+
+if __name__ == "__main__":
+    main()
