@@ -13,6 +13,7 @@ from lightning.pytorch.callbacks import Checkpoint
 
 from tailo_pl.errors import require_range
 from tailo_pl.metrics_log import MetricsLog
+from tailo_pl.models.stage import StageModule
 
 LEAVE_AFTER = 6.0  # seconds to reach the next step after a signal
 
@@ -90,6 +91,8 @@ class StageCheckpoint(Checkpoint):
 
     def _save(self, trainer: Trainer) -> None:
         self._due = False
+        if isinstance(trainer.lightning_module, StageModule):
+            trainer.lightning_module.require_finite()  # the last checkpoint is always a good one
         for log in _logs(trainer):
             log.save()  # what the checkpoint counts on must be there first
             self._rows = len(log.rows)

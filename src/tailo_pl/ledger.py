@@ -20,6 +20,7 @@ from omegaconf import OmegaConf
 from tailo_pl import run
 from tailo_pl.console import making_data
 from tailo_pl.data.cache import fingerprint
+from tailo_pl.envs.evaluation import Evaluation
 from tailo_pl.errors import UserError
 from tailo_pl.experiment import read_experiment
 from tailo_pl.files import read_yaml, write_json, write_text
@@ -86,7 +87,11 @@ def measure(cell: Cell) -> dict[str, Any]:
     elif not run.is_of(run_dir, composed):
         raise UserError(f"{run_dir}: this run was made with another configuration than the cell has now; delete it")
     summary = run.read_summary(run_dir)
-    played, evaluation = run.evaluate(run_dir, EPISODES)
+    if summary["failure"]:
+        returns, evaluation = np.empty(0), Evaluation.failed(summary["failure"]["step"], 0)
+    else:
+        played, evaluation = run.evaluate(run_dir, EPISODES)
+        returns = played.returns
     keys = ("env", "setting", "method", "preset", "source", "seed", "data", "versions")
     return {
         "schema": 1,
@@ -98,9 +103,10 @@ def measure(cell: Cell) -> dict[str, Any]:
         "length": evaluation.mean_length,
         "success": evaluation.success,
         "episodes": evaluation.episodes,
-        "returns": [round(float(value), 3) for value in played.returns],
+        "returns": [round(float(value), 3) for value in returns],
         **{key: summary[key] for key in keys},
         "score_in_training": summary["score"],
+        "failure": summary["failure"],
         "evaluations": summary["evaluations"],
         "chosen_step": summary["stages"][-1]["chosen_step"],
         "config": fingerprint({key: value for key, value in composed.items() if key not in ("name", "runs")}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 from collections.abc import Mapping
@@ -21,14 +22,17 @@ from tailo_pl.callbacks.held_out import HeldOutChoice
 from tailo_pl.callbacks.rollout import RolloutScore
 from tailo_pl.data.cache import fingerprint
 from tailo_pl.data.settings import Task, task_fingerprint
+from tailo_pl.envs.evaluation import Evaluation
 from tailo_pl.errors import UserError
 from tailo_pl.experiment import SCHEMA, Experiment
 from tailo_pl.files import write_json, write_text
+from tailo_pl.models.stage import Diverged
 from tailo_pl.ranks import is_first, wait_for_all
 from tailo_pl.weights import safe_negatives, trajectory_weights
 
 _WITHOUT_EFFECT = ("accelerator", "devices", "strategy", "log_every_n_steps")
 BEGUN = ".key"  # in a stage's folder: what it was begun as
+log = logging.getLogger(__name__)
 CallbackT = TypeVar("CallbackT", bound=Callback)
 INDEX = ".stages"  # under the runs' root: key of a finished stage -> its folder
 
@@ -48,6 +52,8 @@ class StageResult:
     evaluations: list[dict[str, Any]]
     chosen_step: int
     quality: dict[str, float] = field(default_factory=dict)
+    diverged: int | None = None
+    """the step at which a number was no longer finite"""
     reused_from: str | None = None
 
 
@@ -72,6 +78,12 @@ def run_stages(experiment: Experiment, run_dir: Path) -> list[StageResult]:
             result = _train(experiment, name, key, stage_key(experiment, name, keys, any_length=True), folder)
             _index(root, folder, key)
         results.append(result)
+        if result.diverged is not None:
+            log.warning(
+                "stage %s: not finite at step %d (batch of seed %d, stage %s, step %d); it scores 0 from there on",
+                name, result.diverged, experiment.stages[name].seed, name, result.diverged - 1,
+            )  # fmt: skip
+            break
     return results
 
 
@@ -124,7 +136,7 @@ def _finished(folder: Path, key: str) -> StageResult | None:
         result = StageResult(**json.loads((folder / "stage.json").read_text()))
     except (OSError, ValueError, TypeError):
         return None
-    whole = result.key == key and (folder / result.checkpoint).is_file()
+    whole = result.key == key and (result.diverged is not None or (folder / result.checkpoint).is_file())
     return result if whole else None
 
 
@@ -171,6 +183,8 @@ def _train(experiment: Experiment, name: str, key: str, lineage: str, folder: Pa
     try:
         checkpoint = StageCheckpoint.path(built.trainer)
         built.trainer.fit(built.model, datamodule=built.data, ckpt_path=checkpoint if checkpoint.exists() else None)
+    except Diverged as failure:
+        return _failed(experiment, name, key, failure.step, built, folder)
     except SystemExit as stop:  # Lightning's answer to Ctrl-C and SIGTERM, with an exit code that tells nothing
         raise KeyboardInterrupt from stop
     checkpoints, choice = _callback(built, StageCheckpoint), _callback(built, HeldOutChoice)
@@ -195,6 +209,37 @@ def _train(experiment: Experiment, name: str, key: str, lineage: str, folder: Pa
         evaluations=[asdict(evaluation) for evaluation in rollouts.history] if rollouts else [],
         chosen_step=choice.best_step if choice else built.trainer.global_step,
         quality=quality,
+    )
+    if is_first():
+        write_json(folder / "stage.json", asdict(result))
+    wait_for_all()
+    return result
+
+
+def _failed(experiment: Experiment, name: str, key: str, step: int, built: Built, folder: Path) -> StageResult:
+    """The result of a stage that ended in a numerical error: what it had reached, and score 0 from there on."""
+    stage, rollouts = experiment.stages[name], _callback(built, RolloutScore)
+    checkpoints = _callback(built, StageCheckpoint)
+    assert checkpoints is not None
+    evaluations = rollouts.history if rollouts else []
+    if rollouts and stage.rollout:
+        every = stage.rollout.every_n_steps or stage.max_steps
+        planned = [*range(every, stage.max_steps, every), stage.max_steps]
+        evaluations = [one for one in evaluations if one.step < step]
+        evaluations += [Evaluation.failed(at, stage.rollout.episodes) for at in planned if at >= step]
+    seconds, cpu_seconds = checkpoints.spent
+    result = StageResult(
+        schema=SCHEMA,
+        stage=name,
+        key=key,
+        steps=step,
+        loss=None,
+        seconds=seconds,
+        cpu_seconds=cpu_seconds,
+        checkpoint=str(StageCheckpoint.path(built.trainer).relative_to(folder)),
+        evaluations=[asdict(evaluation) for evaluation in evaluations],
+        chosen_step=step,
+        diverged=step,
     )
     if is_first():
         write_json(folder / "stage.json", asdict(result))

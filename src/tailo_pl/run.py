@@ -213,6 +213,9 @@ def evaluate(run_dir: Path, episodes: int, seed: int | None = None) -> tuple[Epi
     environment = experiment.environment
     if environment is None:
         raise UserError(f"{run_dir}: this run has no environment to play in (env=none)")
+    if summary["failure"]:
+        failure = summary["failure"]
+        raise UserError(f"{run_dir}: stage {failure['stage']} ended in a numerical error at step {failure['step']}")
     policy = load_module(run_dir, summary["stages"][-1]["stage"], WeightedBCPolicy)
     simulator = environment.simulator(min(episodes, environment.rows))
     try:
@@ -226,6 +229,9 @@ def evaluate(run_dir: Path, episodes: int, seed: int | None = None) -> tuple[Epi
 def _summary(experiment: Experiment, results: list[StageResult]) -> dict[str, Any]:
     last = results[-1]
     evaluation = last.evaluations[-1] if last.evaluations else None
+    failure = None if last.diverged is None else {"stage": last.stage, "step": last.diverged}
+    if failure and experiment.environment and not evaluation:  # a stage before the policy's
+        evaluation = {"score": 0.0, "score_std": 0.0, "episodes": 0}
     return {
         "schema": SCHEMA,
         **experiment.names,
@@ -233,6 +239,7 @@ def _summary(experiment: Experiment, results: list[StageResult]) -> dict[str, An
         "score": evaluation["score"] if evaluation else None,
         "score_std": evaluation["score_std"] if evaluation else None,
         "episodes": evaluation["episodes"] if evaluation else 0,
+        "failure": failure,
         "reference": vars(experiment.environment.reference) if experiment.environment else None,
         "checkpoint": f"{last.stage}/{last.checkpoint}",
         "data": describe_data(experiment),

@@ -78,6 +78,11 @@ class Evaluation:
     success: float | None
     episodes: int
 
+    @classmethod
+    def failed(cls, step: int, episodes: int) -> Evaluation:
+        """What a policy that ended in a numerical error is worth: 0, as in the paper."""
+        return cls(step, 0.0, 0.0, None, 0.0, None, episodes)
+
 
 def summarise(episodes: Episodes, environment: Environment, step: int) -> Evaluation:
     """Means over episodes. One that ended in a numerical error scores 0, as in the paper."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import lightning
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -15,6 +16,18 @@ from tailo_pl.models.networks import Standardise
 if TYPE_CHECKING:
     from tailo_pl.data.datamodule import TaskData
     from tailo_pl.data.settings import Task
+
+
+class Diverged(Exception):
+    """A loss or a weight is no longer a finite number.
+
+    Args:
+        step: the update at which it showed, counted from 1.
+    """
+
+    def __init__(self, step: int) -> None:
+        super().__init__(f"not finite at step {step}")
+        self.step = step
 
 
 class StageModule(lightning.LightningModule):
@@ -32,6 +45,7 @@ class StageModule(lightning.LightningModule):
         self.observation_dim = observation_dim
         self.learning_rate = learning_rate
         self.standardise = Standardise(observation_dim)
+        self._not_finite: Tensor | None = None
 
     @property
     def data(self) -> TaskData:
@@ -43,10 +57,25 @@ class StageModule(lightning.LightningModule):
             self.standardise.set(*self.data.statistics)
 
     def log_now_and_then(self, numbers: dict[str, Tensor]) -> None:
-        """Log on the steps at which Lightning writes anyway, and the last; between them nothing is synchronised."""
+        """Log on the steps at which Lightning writes anyway, and the last; between them nothing is synchronised.
+
+        A loss that is not finite is noted on the device at its step, and stops training at the next of these steps.
+        """
         step = self.global_step + 1
+        finite = torch.isfinite(numbers["loss"].detach())
+        if self._not_finite is None:
+            self._not_finite = torch.zeros((), dtype=torch.int64, device=finite.device)
+        self._not_finite = torch.where(finite | (self._not_finite > 0), self._not_finite, step)
         if step % self.trainer.log_every_n_steps == 0 or step == self.trainer.max_steps:  # type: ignore[attr-defined]
+            self.require_finite()
             self.log_dict({name: value.detach() for name, value in numbers.items()})
+
+    def require_finite(self) -> None:
+        """Raise `Diverged` if a loss was not finite, or a weight is not."""
+        if self._not_finite is not None and int(self._not_finite):
+            raise Diverged(int(self._not_finite))
+        if not all(bool(torch.isfinite(weight).all()) for weight in self.parameters()):
+            raise Diverged(self.global_step)
 
     def hand_on(self, task: Task) -> Mapping[str, NDArray[Any]]:
         """What later stages read of this one once it is trained, by name; nothing unless a module says otherwise."""

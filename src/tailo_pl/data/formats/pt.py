@@ -165,6 +165,8 @@ class _Array:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, dtype, columns_first, content = state
         self.numpy = np.frombuffer(content, dtype.numpy).reshape(shape, order="F" if columns_first else "C")
+        if self.numpy.shape != shape:
+            raise ValueError(f"an array of shape {self.numpy.shape} found, expected {shape}")
 
 
 def _scalar(dtype: _Dtype, content: bytes) -> NDArray[Any]:
