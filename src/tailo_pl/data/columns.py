@@ -182,7 +182,7 @@ def _refuse_typos(
 
 def _natural(name: str) -> list[tuple[int, int | str]]:
     """Sorts obs_10 behind obs_9."""
-    return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part]
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"(\d+)", name) if part]
 
 
 def _listed(there: Mapping[str, Field]) -> str:

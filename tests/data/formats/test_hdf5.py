@@ -346,6 +346,16 @@ class TestStorage:
         for content in (zlib.compress(ones + b"x" * 9), zlib.compress(ones)[:-3], b"nonsense"):
             assert "damaged" in refused(self.packed(tmp_path, content))
 
+    def test_a_forgotten_packing(self, tmp_path: Path) -> None:
+        """Damage that hides the description of the filters: the library would read past the stored chunk."""
+        path = tmp_path / "packed.h5"
+        with h5py.File(path, "w") as file:
+            file.create_dataset("x", data=np.random.default_rng(0).standard_normal(120), compression="gzip")
+        content = path.read_bytes()
+        assert content.count(b"\x0b\x00\x20\x00\x01") == 1  # a message about filters, 32 bytes long
+        path.write_bytes(content.replace(b"\x0b\x00\x20\x00\x01", b"\x4b\x00\x20\x00\x01"))
+        assert "expected 960" in refused(path)
+
     def test_a_chunk_that_unpacks_to_a_flood(self, tmp_path: Path) -> None:
         assert "damaged" in refused(self.packed(tmp_path, zlib.compress(bytes(50 << 20))))
 

@@ -55,9 +55,8 @@ def write_file(path: Path, trajectories: Trajectories) -> None:
     try:
         getattr(_module(module), writer)(scratch, trajectories)
         os.replace(scratch, path)
-    except (OSError, RuntimeError, UserError) as error:  # h5py and torch have RuntimeErrors for full disks
-        reason = getattr(error, "strerror", None) or one_line(error).replace(str(scratch), path.name)
-        raise UserError(f"{path}: cannot be written ({reason})") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror or one_line(error)})") from error
     finally:
         scratch.unlink(missing_ok=True)
 

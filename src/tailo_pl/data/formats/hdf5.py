@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tailo_pl.data.formats.damage import damage_told
 from tailo_pl.data.formats.record_file import Field, RecordFile
-from tailo_pl.data.formats.writing import batches, written_arrays
+from tailo_pl.data.formats.writing import batches, patient_file, written_arrays
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
 
@@ -50,6 +50,7 @@ class Hdf5File(RecordFile):
         with damage_told(self.path, _DAMAGED):
             columns = {name: self._column(name) for name in names}
             self.require_plausible(sum(column.decoded for column in columns.values()))
+        self._require_apart(columns)
         first = next(iter(columns))
         steps = columns[first].rows
         for name, column in columns.items():
@@ -76,6 +77,8 @@ class Hdf5File(RecordFile):
             name = prefix + key
             if not name.isprintable():
                 raise UserError(f"{self.path}: a field called {name!a} found, expected printable names")
+            if name in self._found:
+                raise UserError(f"{self.path}: field {name!r} found twice, expected each name once")
             link = group.get(name=key, getlink=True)
             if not isinstance(link, h5py.HardLink):
                 self._found[name] = "an external link" if isinstance(link, h5py.ExternalLink) else "a soft link"
@@ -105,6 +108,15 @@ class Hdf5File(RecordFile):
         size = self.path.stat().st_size
         return _Chunked(where, item, dtype, size) if item.chunks else _Plain(where, item, dtype, size)
 
+    def _require_apart(self, columns: Mapping[str, _Column]) -> None:
+        """Refuse numbers that lie on those of another field: then one of the two is not where it should be."""
+        end, before = 0, ""
+        places = [(*extent, name) for name, column in columns.items() for extent in column.extents]
+        for begin, stop, name in sorted(places):
+            if begin < end:
+                raise UserError(f"{self.path}: {name}: damaged, its numbers lie on those of {before}")
+            end, before = stop, name
+
     def _read(self, name: str, column: _Column, start: int, stop: int) -> NDArray[Any]:
         array = column.read(start, stop)
         if array.dtype == bool and (array.view(np.uint8) > 1).any():
@@ -118,7 +130,8 @@ def write_hdf5(path: Path, trajectories: Trajectories) -> None:
     The format is the oldest one that keeps checksums of everything: HDF5 1.10.
     """
     steps = trajectories.steps
-    with h5py.File(path, "w", libver=("v110", "v110")) as file:
+    # HDF5 crashes, sooner or later, where writing fails.
+    with patient_file(path) as raw, h5py.File(raw, "w", libver=("v110", "v110")) as file:
         for name, like in written_arrays(trajectories).items():
             width = like.shape[1:]
             rows = min(steps, max(1, CHUNK_BYTES // (like.dtype.itemsize * math.prod(width))))
@@ -134,6 +147,7 @@ def write_hdf5(path: Path, trajectories: Trajectories) -> None:
             for batch in batches(trajectories, [name]):
                 dataset[done : done + len(batch[name])] = batch[name]
                 done += len(batch[name])
+                raw.raise_error()
 
 
 class _Column(Protocol):
@@ -141,6 +155,7 @@ class _Column(Protocol):
 
     rows: int
     decoded: int  # bytes in memory when all of it is read
+    extents: list[tuple[int, int]]  # where in the file its numbers are
 
     def read(self, start: int, stop: int) -> NDArray[Any]: ...
 
@@ -157,6 +172,7 @@ class _Plain:
         begin = dataset.id.get_offset() or 0  # none where the numbers are part of the description
         if begin + stored > file_size:
             raise UserError(f"{where}: bytes up to {begin + stored} found, expected the file's {file_size}")
+        self.extents = [(begin, begin + stored)] if begin else []
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         return np.asarray(self._dataset[start:stop])
@@ -184,6 +200,7 @@ class _Chunked:
         self._chunk_bytes = math.prod(self._chunk) * dtype.itemsize
         self._stored = self._checked_chunks(file_size)
         self.decoded = len(self._stored) * self._chunk_bytes
+        self.extents = [(chunk.byte_offset, chunk.byte_offset + chunk.size) for chunk in self._stored.values()]
         self._band: tuple[int, NDArray[Any]] | None = None
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
@@ -209,6 +226,9 @@ class _Chunked:
         for chunk in sorted(chunks, key=lambda chunk: chunk.byte_offset):
             if chunk.byte_offset < end or chunk.byte_offset + chunk.size > file_size:
                 raise UserError(f"{self._where}: damaged, a chunk lies on another one or outside of the file")
+            # The library reads that many bytes of an unpacked chunk, whatever room the chunk's own size made for them.
+            if not self._filters and chunk.size != self._chunk_bytes:
+                raise UserError(f"{self._where}: damaged, a chunk of {chunk.size} bytes, expected {self._chunk_bytes}")
             end = chunk.byte_offset + chunk.size
         offsets = {
             chunk.chunk_offset: chunk
@@ -237,11 +257,10 @@ class _Chunked:
     def _unpack(self, offset: tuple[int, ...]) -> NDArray[Any]:
         stored = self._stored[offset]
         content = self._dataset.id.read_direct_chunk(offset)[1]
-        whole = len(content) == stored.size
         for number, code in reversed(list(enumerate(self._filters))):
             if not stored.filter_mask >> number & 1:  # a set bit: packing would have made the chunk larger
                 content = _UNPACK[code](content, self._chunk_bytes, self._dtype.itemsize)
-        if not whole or len(content) != self._chunk_bytes:
+        if len(content) != self._chunk_bytes:
             raise UserError(f"{self._where}: damaged in the chunk at row {offset[0]}")
         return np.frombuffer(content, dtype=self._dtype).reshape(self._chunk)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tailo_pl.data.formats.damage import damage_told, one_line
 from tailo_pl.data.formats.record_file import Field, RecordFile
-from tailo_pl.data.formats.writing import batches, written_arrays
+from tailo_pl.data.formats.writing import batches, patient_file, written_arrays
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
 
@@ -125,7 +125,7 @@ def write_pt(path: Path, trajectories: Trajectories) -> None:
             if key in columns:
                 columns[key] = columns[key].tolist()  # plain numbers take far less room in a pickle
         steps += [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    with path.open("wb") as file:
+    with patient_file(path) as file:
         torch.save(steps, file)
 
 

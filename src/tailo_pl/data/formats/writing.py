@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,3 +48,43 @@ def numbered_columns(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[An
         else:
             columns |= {f"{name}_{number}": array[:, number] for number in range(array.shape[1])}
     return columns
+
+
+class PatientFile(io.FileIO):
+    """A new file for libraries that crash, or lose the reason, when writing fails: it keeps the first error."""
+
+    error: OSError | None = None
+
+    def write(self, content: Any) -> int:
+        left = memoryview(content).cast("B")
+        size = len(left)
+        try:
+            while left and self.error is None:
+                left = left[super().write(left) :]
+        except OSError as error:
+            self.error = error
+        return size
+
+    def truncate(self, size: int | None = None) -> int:
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self.error = self.error or error
+            return size or 0
+
+    def raise_error(self) -> None:
+        """Raise the first error, if there was one."""
+        if self.error is not None:
+            raise self.error
+
+
+@contextmanager
+def patient_file(path: Path) -> Iterator[PatientFile]:
+    """A new file whose errors are raised here, at the end."""
+    with PatientFile(path, "w+") as file:
+        try:
+            yield file
+        except Exception:
+            file.raise_error()
+            raise
+        file.raise_error()
