@@ -233,7 +233,15 @@ def test_inspect(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     numbers = json.loads(out)
     assert (numbers["steps"], numbers["trajectories"]) == (LOGS.steps, 12)
     code, _, err = tailo(capsys, "data", "inspect", "hoper-expert-v2")
-    assert code == 2 and "hoper-expert-v2" in err
+    assert code == 2 and "(did you mean hopper-expert-v2?)" in err
+    with np.load("logs-1.npz") as file:
+        arrays = dict(file)
+    arrays["observations"][5, 2] = np.nan
+    np.savez("holes.npz", **arrays)
+    code, out, err = tailo(capsys, "data", "inspect", "holes.npz")
+    assert code == 0, err
+    assert "1 NaN, first in row 5" in out
+    assert tailo(capsys, "data", "convert", "holes.npz", "holes.csv")[0] == 2
 
 
 def test_list_and_make(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

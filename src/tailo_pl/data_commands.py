@@ -19,6 +19,7 @@ from tailo_pl.data.columns import Columns
 from tailo_pl.data.formats import SUFFIXES, write_file
 from tailo_pl.data.inspection import inspect
 from tailo_pl.data.inspection_table import tables
+from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
 
 
@@ -99,9 +100,9 @@ def _columns(options: Namespace) -> Columns:
     return Columns(**chosen)
 
 
-def _open(name: str, options: Namespace) -> Any:
+def _open(name: str, options: Namespace, *, finite: bool = True) -> Trajectories:
     with making_data():
-        return catalogue.open_data(name, _columns(options))
+        return catalogue.open_data(name, _columns(options), finite=finite)
 
 
 def _list(options: Namespace) -> None:
@@ -125,7 +126,7 @@ def _list(options: Namespace) -> None:
 
 
 def _inspect(options: Namespace) -> None:
-    inspection = inspect(_open(options.data, options))
+    inspection = inspect(_open(options.data, options, finite=False))
     if options.json:
         sys.stdout.write(json.dumps(asdict(inspection), indent=1) + "\n")
         return

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailo_pl.data.columns import Columns
@@ -121,6 +121,7 @@ class TestTrajectories:
         assert got["origins"].tolist() == ["a", "a", "b", "b", "c"]
         np.testing.assert_array_equal(got["observations"], [[0, 1], [2, 3], [4, 5]] * 2 + [[0, 1], [2, 3]])
 
+    @settings(max_examples=30)
     @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30), st.integers(1, 7))
     def test_against_the_rule_step_by_step(self, flags: list[tuple[bool, bool]], horizon: int) -> None:
         terminals, timeouts = zip(*flags, strict=True)

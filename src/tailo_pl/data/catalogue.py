@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,12 +69,13 @@ def bundled(env: str) -> Bundled:
     return Bundled(env, pad_contact_forces=env == "ant")
 
 
-def open_data(name: str, columns: Columns | None = None) -> Trajectories:
+def open_data(name: str, columns: Columns | None = None, *, finite: bool = True) -> Trajectories:
     """Data by name or path.
 
     Args:
         name: `walker2d/expert` (bundled), `hopper-expert-v2` (D4RL), `minari:ID`, or a file, folder or pattern.
         columns: for files: which field holds what.
+        finite: for files: refuse NaN and infinity.
     """
     env, _, part = name.partition("/")
     if env in ENVS and part and not Path(name).exists():
@@ -83,10 +85,13 @@ def open_data(name: str, columns: Columns | None = None) -> Trajectories:
     if name in DATASETS:
         return d4rl.D4RL().part(name)
     if not Path(name).suffix and not Path(name).exists() and "*" not in name:
+        known = [*DATASETS, *(entry.name for entry in _bundled())]
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
         raise UserError(
-            f"data: {name!r} given, expected a file, ENV/PART of `tailo data list`, a D4RL data set's name or minari:ID"
+            f"data: {name!r} given, expected a file, ENV/PART of `tailo data list`, a D4RL name or minari:ID{hint}"
         )
-    return read_exactly(expand("data", name), columns)
+    return read_exactly(expand("data", name), columns, finite=finite)
 
 
 def _size(folder: Path) -> int | None:

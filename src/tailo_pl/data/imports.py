@@ -48,6 +48,7 @@ def import_files(
     ignored: Iterable[str] = (),
     ending: Ending | None = None,
     exact: bool = False,
+    finite: bool = True,
 ) -> None:
     """Write the recorded steps of all files, one after the other, into `folder` as a cache entry holds them.
 
@@ -63,6 +64,7 @@ def import_files(
             `columns.episode` is null.
         exact: keep the files' number types (of several files, one that holds the numbers of all); otherwise numbers
             become float32.
+        finite: refuse NaN and infinity; without, states, actions and rewards may hold them.
     """
     ending = ending or Ending(whole_file=columns.episode is None)
     with ExitStack() as stack:
@@ -73,7 +75,7 @@ def import_files(
         starts: list[NDArray[np.int64]] = []
         origins: list[str] = []
         for file, layout in zip(files, layouts, strict=True):
-            reader = _Reader(file, layout, ending, dtypes)
+            reader = _Reader(file, layout, ending, dtypes, finite)
             begun = reader.copy(writer) + writer.rows
             writer.rows += reader.rows
             starts.append(begun)
@@ -82,15 +84,20 @@ def import_files(
     save_labels(folder, origins)
 
 
-def read_exactly(paths: Sequence[Path], columns: Columns | None = None) -> Trajectories:
+def read_exactly(paths: Sequence[Path], columns: Columns | None = None, *, finite: bool = True) -> Trajectories:
     """All steps of some files with the number types they have there, as memory maps of files that are gone.
 
     CSV does not say its number types: there float32 is what float32 can hold.
+
+    Args:
+        paths: the files.
+        columns: which fields hold what.
+        finite: refuse NaN and infinity.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         folder = Path(scratch)
         try:
-            import_files(paths, formats.open_file, folder, columns or Columns(), exact=True)
+            import_files(paths, formats.open_file, folder, columns or Columns(), exact=True, finite=finite)
         except OSError as error:
             raise UserError(f"{folder}: cannot write temporary files ({error.strerror}); set TMPDIR") from error
         if all(path.suffix.lower() == ".csv" for path in paths):
@@ -159,8 +166,14 @@ class _Reader:
     """Reads one file: stacks the fields of each role, checks the numbers, finds where trajectories begin."""
 
     def __init__(
-        self, file: RecordFile, layout: Layout, ending: Ending, dtypes: Mapping[str, np.dtype[Any]] | None
+        self,
+        file: RecordFile,
+        layout: Layout,
+        ending: Ending,
+        dtypes: Mapping[str, np.dtype[Any]] | None,
+        finite: bool,
     ) -> None:
+        self._finite = finite
         self._file, self._layout, self._ending, self._dtypes = file, layout, ending, dtypes
         self.rows = 0
         self._begun: list[NDArray[np.int64]] = []
@@ -201,7 +214,8 @@ class _Reader:
                 raise UserError(f"{self._file.path}: {name}: type {found} found, expected numbers")
         pieces = [batch[name].reshape(len(batch[name]), -1) for name in names]
         matrix = pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1)
-        self._require_finite(role, matrix)
+        if self._finite or role in ("episode", "step", *FLAGS):
+            self._require_finite(role, matrix)
         if role in FLAGS:
             return self._flags(role, matrix[:, 0])
         if role not in ("episode", "step"):

@@ -59,11 +59,14 @@ def _dimensions(title: str, dimensions: Dimensions, shares: tuple[str, tuple[flo
         table.add_column(column, justify="right")
     if shares is not None:
         table.add_column(shares[0], justify="right")
-    table.add_column("")
-    for number in range(min(count, MOST_DIMENSIONS)):
+    shown = range(min(count, MOST_DIMENSIONS))
+    remarks = [_remark(dimensions, number) for number in shown]
+    if any(remarks):
+        table.add_column("remark")
+    for number in shown:
         numbers = (values[number] for values in (dimensions.min, dimensions.max, dimensions.mean, dimensions.std))
         share = [] if shares is None else [f"{shares[1][number]:.1%}"]
-        table.add_row(str(number), *map(_number, numbers), *share, _remark(dimensions, number))
+        table.add_row(str(number), *map(_number, numbers), *share, *([remarks[number]] if any(remarks) else []))
     return table
 
 

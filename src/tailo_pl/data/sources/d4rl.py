@@ -16,7 +16,7 @@ from tailo_pl.data.download import fetch
 from tailo_pl.data.formats.hdf5 import Hdf5File
 from tailo_pl.data.imports import Ending, import_files
 from tailo_pl.data.sources.d4rl_datasets import DATASETS
-from tailo_pl.data.sources.source import Source
+from tailo_pl.data.sources.source import Bounds, Source
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
 
@@ -56,6 +56,14 @@ class D4RL(Source):
     def describe(self) -> str:
         used = [self._parts.get(name, name) for name in self._open]
         return f"d4rl: {', '.join(used) or 'no dataset opened yet'}"
+
+    def action_bounds(self, name: str) -> Bounds | None:
+        # D4RL scales the actions of all its tasks to [-1, 1] but those of these three.
+        wanted = self._parts.get(name, name)
+        if wanted not in DATASETS or wanted.startswith(("flow", "carla", "minigrid")):
+            return None
+        width = self.part(name).actions.shape[1]
+        return (-1.0,) * width, (1.0,) * width
 
     def _opened(self, name: str) -> tuple[Trajectories, str]:
         """The trajectories of a part, and the name of their content."""
