@@ -73,7 +73,14 @@ class StageCheckpoint(Checkpoint):
             self._handlers[number] = signal.signal(number, handler)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        self._restore_handlers()
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        self._restore_handlers()  # Lightning calls no teardown then
+
+    def _restore_handlers(self) -> None:
+        if self._handlers:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         self._handlers = {}
@@ -88,6 +95,8 @@ class StageCheckpoint(Checkpoint):
         if "loss" in trainer.callback_metrics:
             self.loss = float(trainer.callback_metrics["loss"])
         self._save(trainer)
+        if self._stopping:  # asked for during the last step or the last rollout
+            raise KeyboardInterrupt
 
     def _save(self, trainer: Trainer) -> None:
         self._due = False

@@ -49,6 +49,12 @@ class RolloutScore(Callback):
         self._evaluate(trainer, pl_module)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        self._close()
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        self._close()  # Lightning calls no teardown then
+
+    def _close(self) -> None:
         if self._simulator is not None:
             self._simulator.close()
             self._simulator = None

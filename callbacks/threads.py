@@ -28,3 +28,6 @@ class Threads(Callback):
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         torch.set_num_threads(self._before)
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        torch.set_num_threads(self._before)  # Lightning calls no teardown then

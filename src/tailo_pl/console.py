@@ -79,7 +79,8 @@ def show_summary(summary: dict[str, Any], run_dir: Path) -> None:
         )
     console = Console()
     console.print(table)
-    console.print(f"policy {run_dir / summary['checkpoint']}", highlight=False, soft_wrap=True)
+    if not summary["failure"]:
+        console.print(f"policy {run_dir / summary['checkpoint']}", highlight=False, soft_wrap=True)
 
 
 def show_evaluation(evaluation: Evaluation, run_dir: Path) -> None:

@@ -30,7 +30,7 @@ def data(parser: ArgumentParser, arguments: list[str]) -> None:
     listing = commands.add_parser("list", help="what is known, what is on disk, how large it is")
     listing.add_argument("source", nargs="?", choices=["bundled", "d4rl", "minari"], help="everything of one source")
     inspecting = commands.add_parser("inspect", help="steps, trajectories, returns, ranges, oddities")
-    inspecting.add_argument("data", help="file, pattern, or a name of `tailo data list`")
+    inspecting.add_argument("data", nargs="+", help="files, patterns, or a name of `tailo data list`")
     making = commands.add_parser("make", help="make bundled data ahead")
     making.add_argument("names", nargs="+", metavar="ENV[/PART]")
     converting = commands.add_parser("convert", help="between file formats, number by number")
@@ -47,7 +47,7 @@ def data(parser: ArgumentParser, arguments: list[str]) -> None:
 def score(parser: ArgumentParser, arguments: list[str]) -> None:
     """Run `tailo score ...`."""
     parser.description = "R and W of a trained run's discriminator for new logs, written to a file."
-    parser.add_argument("data", help="file, pattern, or a name of `tailo data list`")
+    parser.add_argument("data", nargs="+", help="files, patterns, or a name of `tailo data list`")
     parser.add_argument("--run", type=Path, required=True, help="folder of a finished run")
     parser.add_argument("--out", type=Path, default=Path("scores.csv"), help="default scores.csv; also .npz, .parquet")
     _add_columns(parser)
@@ -59,7 +59,7 @@ def score(parser: ArgumentParser, arguments: list[str]) -> None:
     trajectories = _open(options.data, options)
     scores = scored(options.run, trajectories)
     write_scores(scores, options.out)
-    table = Table(title=f"{len(trajectories):,} trajectories of {options.data}, scored by {options.run}")
+    table = Table(title=f"{len(trajectories):,} trajectories of {' '.join(options.data)}, scored by {options.run}")
     for column in ("trajectory", "origin", "steps", "mean score", "weight"):
         table.add_column(column, justify="left" if column == "origin" else "right")
     means, shares = trajectories.mean(scores.score), trajectories.mean(scores.weight) * trajectories.lengths
@@ -100,9 +100,9 @@ def _columns(options: Namespace) -> Columns:
     return Columns(**chosen)
 
 
-def _open(name: str, options: Namespace, *, finite: bool = True) -> Trajectories:
+def _open(names: list[str], options: Namespace, *, finite: bool = True) -> Trajectories:
     with making_data():
-        return catalogue.open_data(name, _columns(options), finite=finite)
+        return catalogue.open_data(names, _columns(options), finite=finite)
 
 
 def _list(options: Namespace) -> None:
@@ -151,7 +151,7 @@ def _convert(options: Namespace) -> None:
         raise UserError(f"{options.output}: unknown format, expected {', '.join(SUFFIXES)}")
     if options.output.exists():
         raise UserError(f"{options.output}: this file exists; choose another name, or delete it")
-    trajectories = _open(options.input, options)
+    trajectories = _open([options.input], options)
     write_file(options.output, trajectories)
     Console().print(
         f"{trajectories.steps:,} steps in {len(trajectories):,} trajectories written to {options.output}",

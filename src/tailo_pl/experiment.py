@@ -21,7 +21,7 @@ from tailo_pl.envs.environment import Environment
 from tailo_pl.errors import UserError, require_range
 from tailo_pl.weights import ScoreKind
 
-SCHEMA = 1
+SCHEMA = 2
 log = logging.getLogger(__name__)
 
 
@@ -152,7 +152,7 @@ class Experiment:
         """Bounds of the actions: the environment's, the source's, or those of the recorded actions."""
         if self.environment is not None:
             return self.environment.action_low, self.environment.action_high
-        known = self.source.action_bounds(self.setting.parts[-1])
+        known = self.source.action_bounds(self.setting.ta_part)
         return known if known is not None else _recorded_bounds(self.task.ta)
 
     @property
@@ -209,6 +209,15 @@ def read_experiment(config: dict[str, Any]) -> Experiment:
         raise UserError(f"config: unknown key {unknown[0]!r}, expected one of {', '.join(sorted(_TOP_KEYS))}")
     if config.get("schema", SCHEMA) != SCHEMA:
         raise UserError(f"config: schema {config['schema']} found, this version reads {SCHEMA}")
+    missing = sorted(_TOP_KEYS - set(config) - {"schema"})
+    if missing:
+        raise UserError(f"config: {missing[0]}: not there, expected a value")
+    try:
+        require_range("env.std_floor", float(config["env"]["std_floor"]), 0)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"env.std_floor: {config['env']['std_floor']!r} given, expected a number") from error
+    if config["trainer"].get("accumulate_grad_batches", 1) != 1:
+        raise UserError("trainer.accumulate_grad_batches: expected 1; method.stages.*.data.batch_size sets the batch")
     for key, kind in (("runs", str), ("seed", int), ("discriminator_seed", int), ("checkpoint_every", int)):
         if not isinstance(config[key], kind):
             raise UserError(f"{key}: {config[key]!r} given, expected {kind.__name__}")

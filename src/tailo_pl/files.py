@@ -40,8 +40,11 @@ def write_json(path: Path, value: Any) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a file that is whole or not there."""
     scratch = scratch_name(path)
-    scratch.write_text(text)
-    os.replace(scratch, path)
+    try:
+        scratch.write_text(text)
+        os.replace(scratch, path)
+    finally:
+        scratch.unlink(missing_ok=True)
 
 
 def scratch_name(path: Path) -> Path:

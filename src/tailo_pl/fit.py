@@ -7,8 +7,9 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.cli import LightningCLI
 
 from tailo_pl.data.datamodule import TaskData
+from tailo_pl.errors import UserError
 from tailo_pl.experiment import as_user_error
-from tailo_pl.models.stage import StageModule
+from tailo_pl.models.stage import Diverged, StageModule
 
 
 def fit(arguments: list[str]) -> LightningCLI:
@@ -26,5 +27,10 @@ def fit(arguments: list[str]) -> LightningCLI:
         )
     except (ArgumentError, ValueError, TypeError, MisconfigurationException) as error:
         raise as_user_error(error) from error
-    cli.trainer.fit(cli.model, datamodule=cli.datamodule)
+    try:
+        cli.trainer.fit(cli.model, datamodule=cli.datamodule)
+    except Diverged as failure:
+        raise UserError(f"fit: a number is no longer finite at step {failure.step}") from failure
+    except SystemExit as stop:  # Lightning's answer to Ctrl-C
+        raise KeyboardInterrupt from stop
     return cli

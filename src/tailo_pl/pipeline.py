@@ -168,8 +168,8 @@ def _index(root: Path, folder: Path, key: str) -> None:
 def _train(experiment: Experiment, name: str, key: str, lineage: str, folder: Path) -> StageResult:
     task = experiment.task
     if is_first():
-        begun = _begun(folder, lineage)
-        if not begun:
+        (folder / "stage.json").unlink(missing_ok=True)  # what is taken further is not finished, for anyone
+        if not _begun(folder, lineage):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
         inputs = _write_inputs(experiment, name, task, folder)
@@ -207,7 +207,7 @@ def _train(experiment: Experiment, name: str, key: str, lineage: str, folder: Pa
         cpu_seconds=cpu_seconds,
         checkpoint=str(StageCheckpoint.path(built.trainer).relative_to(folder)),
         evaluations=[asdict(evaluation) for evaluation in rollouts.history] if rollouts else [],
-        chosen_step=choice.best_step if choice else built.trainer.global_step,
+        chosen_step=(choice.best_step if choice else 0) or built.trainer.global_step,
         quality=quality,
     )
     if is_first():

@@ -6,8 +6,10 @@ import copy
 import logging
 import platform
 import re
+import signal
 import subprocess
 import sys
+import threading
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -43,14 +45,16 @@ def prepare(experiment: Experiment) -> Path:
     """
     config = experiment.config
     folder = run_folder(experiment)
-    if folder.exists() and ((folder / "summary.json").exists() or not is_of(folder, config)):
+    begun = (folder / "config.yaml").exists()
+    if begun and ((folder / "summary.json").exists() or not is_of(folder, config)):
         raise UserError(f"{folder}: this run exists; choose another name=..., or delete it")
     check_stages(experiment)
     _check_data(experiment)
-    if folder.exists():
+    if begun:
+        _require_same_data(folder, experiment)
         return folder
     try:
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / "data.json", describe_data(experiment))
         _write_config(folder, config)  # last: a folder without it is no run yet
     except OSError as error:
@@ -75,18 +79,21 @@ def resume(run_dir: Path, overrides: list[str]) -> Experiment:
     config = copy.deepcopy(experiment.config)
     for name, steps in changes.items():
         config["method"]["stages"][name]["max_steps"] = steps
-    # What stands in config.yaml of where runs are is true only from where the run was started.
-    config["runs"] = str(run_dir.resolve().parents[3])
     experiment = read_experiment(config)
     check_stages(experiment)
     _check_data(experiment)
-    known, found = read_json(run_dir / "data.json")["fingerprint"], describe_data(experiment)["fingerprint"]
-    if known != found:
-        raise UserError(f"{run_dir}: its data has changed, fingerprint {found} found, expected {known}")
+    _require_same_data(run_dir, experiment)
     if changes:
         (run_dir / "summary.json").unlink(missing_ok=True)
         _write_config(run_dir, {key: value for key, value in config.items() if key != "schema"})
     return experiment
+
+
+def _require_same_data(run_dir: Path, experiment: Experiment) -> None:
+    known = read_json(run_dir / "data.json")["fingerprint"]
+    found = task_fingerprint(experiment.source, experiment.setting)
+    if known != found:
+        raise UserError(f"{run_dir}: its data has changed, fingerprint {found} found, expected {known}")
 
 
 def _more_steps(experiment: Experiment, overrides: list[str]) -> dict[str, int]:
@@ -127,6 +134,12 @@ def _check_data(experiment: Experiment) -> None:
             )
     for line in check_task(task, *experiment.action_bounds):
         log.warning("%s", line)
+    for name, stage in experiment.stages.items():
+        if stage.hold_out is not None and stage.hold_out.trajectories >= len(task.ta):
+            raise UserError(
+                f"method.stages.{name}.hold_out.trajectories: {stage.hold_out.trajectories} of TA's {len(task.ta)} "
+                "trajectories, expected some left to train on (preset.hold_out.trajectories=...)"
+            )
 
 
 def run_folder(experiment: Experiment) -> Path:
@@ -151,20 +164,44 @@ def execute(run_dir: Path, experiment: Experiment | None = None) -> dict[str, An
     devices = experiment.config["trainer"].get("devices", 1)
     if devices > 1:
         launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"]
-        status = subprocess.run([*launch, "-m", "tailo_pl.cli", "run", str(run_dir)], check=False).returncode
+        status = _wait_for([*launch, "-m", "tailo_pl.cli", "run", str(run_dir)])
         if status:
             raise UserError(f"{run_dir}: the processes of this run ended with status {status}; see their output above")
         return read_summary(run_dir)
     return work(run_dir, experiment)
 
 
+def _wait_for(command: list[str]) -> int:
+    """Run the processes of a run; a signal to this one ends them all. Their last periodic checkpoint stands."""
+    process = subprocess.Popen(command)
+    stopped: list[int] = []
+
+    def stop(number: int, frame: Any) -> None:
+        stopped.append(number)
+        process.terminate()
+
+    main_thread = threading.current_thread() is threading.main_thread()
+    handlers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM) if main_thread}
+    try:
+        status = process.wait()
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    if stopped:
+        raise KeyboardInterrupt
+    return status
+
+
 def work(run_dir: Path, experiment: Experiment) -> dict[str, Any]:
     """Run all stages in this process (one of several under torchrun) and write the summary."""
-    with process_group():
-        results = run_stages(experiment, run_dir)
-        summary = _summary(experiment, results)
-        if is_first():
-            write_json(run_dir / "summary.json", summary)
+    try:
+        with process_group():
+            results = run_stages(experiment, run_dir)
+            summary = _summary(experiment, results)
+            if is_first():
+                write_json(run_dir / "summary.json", summary)
+    except OSError as error:
+        raise UserError(f"{error.filename or run_dir}: cannot be written ({error.strerror or error})") from error
     return summary
 
 
@@ -174,7 +211,13 @@ def load_run(run_dir: Path) -> Experiment:
     config = read_yaml(path, "the folder of a run")
     if not isinstance(config, dict):
         raise UserError(f"{path}: {type(config).__name__} found, expected keys and values")
-    return read_experiment(config)
+    experiment = read_experiment(config)
+    names = experiment.names
+    where = run_dir.resolve()
+    if where.parts[-4:-1] != (names["env"], names["setting"], names["method"]):
+        return experiment
+    # What stands in config.yaml of where runs are is true only from where the run was started.
+    return read_experiment({**config, "runs": str(where.parents[3])})
 
 
 def read_summary(run_dir: Path) -> dict[str, Any]:
@@ -275,11 +318,12 @@ def describe_data(experiment: Experiment) -> dict[str, Any]:
 def _by_origin(trajectories: Trajectories) -> dict[str, Any]:
     """Counts and mean return for each origin label."""
     summary: dict[str, Any] = {}
+    returns = None if trajectories.recording.rewards is None else trajectories.recorded_returns
     for origin in dict.fromkeys(trajectories.origins.tolist()):
         part = trajectories.origins == origin
         summary[origin] = {"trajectories": int(part.sum()), "steps": int(trajectories.lengths[part].sum())}
-        if trajectories.recording.rewards is not None:
-            summary[origin]["mean_return"] = round(float(np.mean(trajectories.recorded_returns[part])), 3)
+        if returns is not None:
+            summary[origin]["mean_return"] = round(float(np.mean(returns[part])), 3)
     return summary
 
 

@@ -33,7 +33,8 @@ class Scores(NamedTuple):
 def score(run_dir: Path, data: Trajectories) -> Scores:
     """R and W of every step of `data`, with the discriminator whose scores weighted the run's policy."""
     experiment = load_run(run_dir)
-    read_summary(run_dir)  # an unfinished run has no final discriminator
+    if read_summary(run_dir)["failure"]:  # which an unfinished run does not even have
+        raise UserError(f"{run_dir}: this run ended in a numerical error, nothing to score with")
     weighted = [stage.weights for stage in experiment.stages.values() if stage.weights is not None]
     if not weighted:
         raise UserError(f"{run_dir}: method {experiment.names['method']} has no discriminator, nothing to score with")

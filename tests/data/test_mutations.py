@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 import pickle
-import resource
 import struct
 import subprocess
 import sys
@@ -68,13 +67,9 @@ def decoded(arrays: Mapping[str, Any]) -> Arrays:
 # Files of given arrays, one function per way of writing them. None: this way cannot hold them.
 
 
-def _trajectories(arrays: Arrays) -> Trajectories:
+def _own(path: Path, arrays: Arrays) -> None:
     fields = {name: array for name, array in arrays.items() if name != "episode"}
-    return Trajectories.of(Recording(starts=decoded(arrays)["starts"], **fields))
-
-
-def _own(suffix: str) -> Callable[[Path, Arrays], None]:
-    return lambda path, arrays: write_file(path, _trajectories(arrays))
+    write_file(path, Trajectories.of(Recording(starts=decoded(arrays)["starts"], **fields)))
 
 
 def _stored(path: Path, arrays: Arrays) -> None:
@@ -142,16 +137,16 @@ class Kind:
 
 
 KINDS = {
-    "npz": Kind(".npz", _own(".npz")),
+    "npz": Kind(".npz", _own),
     "npz of numpy": Kind(".npz", _stored),
     "npz deflated": Kind(".npz", _deflated),
-    "csv": Kind(".csv", _own(".csv"), checked=False),
-    "parquet": Kind(".parquet", _own(".parquet")),
+    "csv": Kind(".csv", _own, checked=False),
+    "parquet": Kind(".parquet", _own),
     "parquet of lists": Kind(".parquet", _lists),
-    "hdf5": Kind(".hdf5", _own(".hdf5")),
+    "hdf5": Kind(".hdf5", _own),
     "hdf5 as d4rl": Kind(".hdf5", _as_d4rl),
     "hdf5 contiguous": Kind(".hdf5", _contiguous, checked=False),
-    "pt": Kind(".pt", _own(".pt")),
+    "pt": Kind(".pt", _own),
     "pt of tensors": Kind(".pt", _tensors),
 }
 
@@ -421,6 +416,272 @@ def test_odd_structures(tmp_path: Path, kind: str) -> None:
 
 def test_wrong_endings(tmp_path: Path) -> None:
     survive_all(disguises(), tmp_path / "x")
+
+
+# Files made by someone who means harm.
+
+
+class Hostile:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = str(folder)
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (self._folder,)
+
+
+def _hostile_npz(path: Path, marker: Path) -> None:
+    np.savez(path, **_with(observations=np.array([Hostile(marker)] * STEPS, dtype=object)))
+
+
+def _hostile_member(path: Path, marker: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("observations.npy", pickle.dumps(Hostile(marker)))
+
+
+def _hostile_pt(path: Path, marker: Path) -> None:
+    torch.save({**original(), "observations": Hostile(marker)}, path)
+
+
+def _hostile_unused(path: Path, marker: Path) -> None:
+    torch.save({**original(), "more": Hostile(marker)}, path)
+
+
+def _bare_pickle(path: Path, marker: Path) -> None:
+    path.write_bytes(pickle.dumps(Hostile(marker)))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "write"),
+    [
+        (".npz", _hostile_npz),
+        (".npz", _hostile_member),
+        (".npz", _bare_pickle),
+        (".pt", _hostile_pt),
+        (".pt", _hostile_unused),
+        (".pt", _bare_pickle),
+    ],
+)
+def test_nothing_is_run(tmp_path: Path, suffix: str, write: Callable[[Path, Path], None]) -> None:
+    path, marker = tmp_path / f"x{suffix}", tmp_path / "marker"
+    write(path, marker)
+    with pytest.raises(UserError) as caught:
+        load(path)
+    assert str(caught.value).startswith(f"{path}: ") and str(caught.value).isprintable()
+    assert not marker.exists()
+
+
+def _external_link(file: h5py.File, secret: Path) -> None:
+    file["observations"] = h5py.ExternalLink(str(secret), "observations")
+
+
+def _soft_link(file: h5py.File, secret: Path) -> None:
+    file["observations"] = h5py.SoftLink("/actions")
+
+
+def _dangling_link(file: h5py.File, secret: Path) -> None:
+    file["observations"] = h5py.SoftLink("/nowhere")
+
+
+def _virtual(file: h5py.File, secret: Path) -> None:
+    layout = h5py.VirtualLayout((STEPS, 3), np.float32)
+    layout[:] = h5py.VirtualSource(str(secret), "observations", (STEPS, 3))
+    file.create_virtual_dataset("observations", layout)
+
+
+def _external_storage(file: h5py.File, secret: Path) -> None:
+    file.create_dataset("observations", (STEPS, 3), np.float32, external=[(str(secret), 0, STEPS * 12)])
+
+
+@pytest.mark.parametrize("put", [_external_link, _soft_link, _dangling_link, _virtual, _external_storage])
+def test_other_files_stay_closed(tmp_path: Path, put: Callable[[h5py.File, Path], None]) -> None:
+    path, secret = tmp_path / "x.hdf5", tmp_path / "secret.hdf5"
+    _contiguous(secret, original())
+    _contiguous(path, _without("observations"))
+    with h5py.File(path, "a") as file:
+        put(file, secret)
+    with pytest.raises(UserError) as caught:
+        load(path)
+    assert str(caught.value).startswith(f"{path}: observations: ")
+
+
+def test_numbers_that_lie_on_others(tmp_path: Path) -> None:
+    """In HDF5 without checksums, an address is all that says where numbers are."""
+    path = tmp_path / "x.hdf5"
+    _contiguous(path, original())
+    with h5py.File(path) as file:
+        ours, others = (struct.pack("<Q", file[name].id.get_offset()) for name in ("actions", "observations"))
+    content = path.read_bytes()
+    assert content.count(ours) == 1
+    path.write_bytes(content.replace(ours, others))
+    with pytest.raises(UserError, match="damaged, its numbers lie on those of"):
+        load(path)
+
+
+def test_a_name_for_two_fields(tmp_path: Path) -> None:
+    """An old HDF5 file in which the name of one field has come to be that of another: the latter would be gone."""
+    path = tmp_path / "x.hdf5"
+    _as_d4rl(path, original())
+    content = path.read_bytes()
+    names = content.index(b"terminals\0")
+    heap = content.rindex(b"HEAP", 0, names)
+    start = struct.unpack_from("<Q", content, heap + 24)[0]  # where the names begin, from which places are counted
+    nodes = content.index(b"SNOD")
+    places = {name: struct.pack("<Q", content.index(name) - start) for name in (b"terminals\0", b"timeouts\0")}
+    at = content.index(places[b"timeouts\0"], nodes)
+    path.write_bytes(content[:at] + places[b"terminals\0"] + content[at + 8 :])
+    with pytest.raises(UserError, match="field 'terminals' found twice"):
+        load(path)
+
+
+# Files that would fill memory or disk: loaded where little of both is to be had.
+
+
+def _npz_bomb(path: Path) -> None:
+    """Zeros without end: what header and directory say fits together, and the content unpacks as they say."""
+    rows = (0xFFFF0000 - 128) // 12
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f4", "fortran_order": False, "shape": (rows, 3)})
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("observations.npy", stream.getvalue() + bytes(1 << 20))
+    content = bytearray(path.read_bytes())
+    entry = content.index(b"PK\1\2")
+    content[entry + 24 : entry + 28] = struct.pack("<I", len(stream.getvalue()) + rows * 12)
+    path.write_bytes(content)
+
+
+def _npz_lie(path: Path) -> None:
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f4", "fortran_order": False, "shape": (10**12, 3)})
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("observations.npy", stream.getvalue() + bytes(1200))
+
+
+def _hdf5_nothing_there(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file.create_dataset("observations", (10**12, 3), np.float32, chunks=(1000, 3), compression="gzip")
+
+
+def _hdf5_nothing_there_contiguous(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file.create_dataset("observations", (10**12, 3), np.float32)
+
+
+def _hdf5_large_chunk(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        large = file.create_dataset(
+            "observations", (300_000_000, 3), np.float32, chunks=(300_000_000, 3), compression=1
+        )
+        large.id.write_direct_chunk((0, 0), b"x\x9c" + b"\0" * 100)
+
+
+def _parquet_footer(path: Path) -> None:
+    """Announces a description that is longer than the file."""
+    content = written("parquet")
+    path.write_bytes(content[:-8] + struct.pack("<I", 0x7FFFFFF0) + b"PAR1")
+
+
+def _parquet_of_zeros(path: Path) -> None:
+    part = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1_000_000, dtype=np.int8)), pa.array([0.0]))
+    column = pa.chunked_array([part] * 70)
+    pq.write_table(pa.table({"obs_0": column, "obs_1": column}), path, row_group_size=len(column))
+
+
+def _csv_without_lines(path: Path) -> None:
+    path.write_bytes(b"observations_0,episode\n" + b"1" * (50 << 20))
+
+
+def _csv_of_one_quote(path: Path) -> None:
+    path.write_bytes(b'observations_0,episode\n"' + b"1,0\n" * (8 << 20))
+
+
+def _csv_of_names(path: Path) -> None:
+    path.write_bytes(b",".join(b"observations_%d" % number for number in range(50_000)) + b"\n")
+
+
+def _pt_of_one_number(path: Path) -> None:
+    torch.save({"state": torch.zeros(1, 1).expand(10**9, 3), "step": torch.zeros(1).expand(10**9)}, path)
+
+
+def _pt_shared(path: Path) -> None:
+    torch.save([{"state": torch.zeros(200_000), "step": 0}] * 10_000, path)
+
+
+# Each with a part of the line that refuses it.
+BOMBS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "bomb.npz": (_npz_bomb, "unpacks from"),
+    "lie.npz": (_npz_lie, "1,200 bytes are stored, expected 12,000,000,000,000"),
+    "nothing.hdf5": (_hdf5_nothing_there, "0 chunks are stored"),
+    "nothing_contiguous.hdf5": (_hdf5_nothing_there_contiguous, "0 bytes are stored"),
+    "large_chunk.hdf5": (_hdf5_large_chunk, "unpacks from"),
+    "footer.parquet": (_parquet_footer, "damaged"),
+    "zeros.parquet": (_parquet_of_zeros, "unpacks from"),
+    "lines.csv": (_csv_without_lines, "not a CSV table"),
+    "quote.csv": (_csv_of_one_quote, "not a CSV table"),
+    "names.csv": (_csv_of_names, "50,000 columns found"),
+    "expanded.pt": (_pt_of_one_number, "unpacks from"),
+    "shared.pt": (_pt_shared, "unpacks from"),
+}
+
+
+def _large(path: Path) -> None:
+    """100 MB of zeros, honestly meant: it loads, in batches."""
+    rows = 4_000_000
+    arrays = {"observations": np.zeros((rows, 6), dtype=np.float32), "terminals": np.zeros(rows, dtype=bool)}
+    if path.suffix == ".npz":
+        np.savez_compressed(path, **arrays)
+    elif path.suffix == ".hdf5":
+        _as_d4rl(path, arrays)
+    else:
+        pq.write_table(pa.table(numbered_columns(arrays)), path, row_group_size=rows)
+
+
+IN_LITTLE_MEMORY = """
+import resource, sys, tempfile
+from pathlib import Path
+import h5py, numpy, pyarrow.csv, pyarrow.parquet, torch
+from tailo_pl.data.columns import Columns
+from tailo_pl.data.formats import csv_table, hdf5, npz, open_file, parquet, pt
+from tailo_pl.data.imports import import_files
+from tailo_pl.errors import UserError
+
+status = Path("/proc/self/status").read_text().split()
+now = int(status[status.index("VmData:") + 1]) << 10
+resource.setrlimit(resource.RLIMIT_DATA, (now + int(sys.argv[1]), resource.RLIM_INFINITY))
+for path in sorted(Path(sys.argv[2]).iterdir()):
+    with tempfile.TemporaryDirectory(dir=sys.argv[3]) as folder:
+        try:
+            import_files([path], open_file, Path(folder), Columns(episode=None), exact=True)
+        except UserError as error:
+            assert str(error).startswith(f"{path}: ") and str(error).isprintable(), error
+            print(path.name, "refused", str(error).removeprefix(f"{path}: "))
+        else:
+            print(path.name, len(numpy.load(Path(folder) / "observations.npy", mmap_mode="r")))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux counts it")
+def test_little_memory_is_enough(tmp_path: Path) -> None:
+    files, scratch = tmp_path / "files", tmp_path / "scratch"
+    files.mkdir()
+    scratch.mkdir()
+    for name, (write, _) in BOMBS.items():
+        write(files / name)
+    honest = [f"honest{suffix}" for suffix in (".npz", ".hdf5", ".parquet")]
+    for name in honest:
+        _large(files / name)
+    # Arrow's own allocator reserves memory ahead, used or not.
+    environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1"}
+    arguments = [sys.executable, "-c", IN_LITTLE_MEMORY, str(200 << 20), str(files), str(scratch)]
+    result = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    outcomes = dict(line.split(" ", 1) for line in result.stdout.splitlines())
+    assert outcomes.keys() == {*BOMBS, *honest}
+    for name, (_, reason) in BOMBS.items():
+        assert reason in outcomes[name], outcomes[name]
+    for name in honest:
+        assert outcomes[name] == "4000000"
 
 
 def test_size_of_the_corpus() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tailo_pl.data import cache
 from tailo_pl.data.columns import Columns
 from tailo_pl.data.imports import read_exactly
 from tailo_pl.data.sources import d4rl, locomotion, minari
@@ -69,14 +68,17 @@ def bundled(env: str) -> Bundled:
     return Bundled(env, pad_contact_forces=env == "ant")
 
 
-def open_data(name: str, columns: Columns | None = None, *, finite: bool = True) -> Trajectories:
+def open_data(names: list[str], columns: Columns | None = None, *, finite: bool = True) -> Trajectories:
     """Data by name or path.
 
     Args:
-        name: `walker2d/expert` (bundled), `hopper-expert-v2` (D4RL), `minari:ID`, or a file, folder or pattern.
+        names: `walker2d/expert` (bundled), `hopper-expert-v2` (D4RL), `minari:ID`, or files, folders and patterns.
         columns: for files: which field holds what.
         finite: for files: refuse NaN and infinity.
     """
+    if len(names) > 1:
+        return read_exactly(expand("data", names), columns, finite=finite)
+    name = names[0]
     env, _, part = name.partition("/")
     if env in ENVS and part and not Path(name).exists():
         return bundled(env).part(part)
@@ -98,8 +100,3 @@ def _size(folder: Path) -> int | None:
     if not folder.is_dir():
         return None
     return sum(file.stat().st_size for file in folder.iterdir())
-
-
-def cache_size() -> int:
-    """Bytes under TAILO_HOME."""
-    return sum(file.stat().st_size for file in (cache.home() / "data").rglob("*") if file.is_file())

@@ -30,6 +30,11 @@ class Setting(ABC):
     def parts(self) -> tuple[str, ...]:
         """Which parts of the source it needs."""
 
+    @property
+    def ta_part(self) -> str:
+        """A part that goes into TA."""
+        return self.parts[0]
+
     @abstractmethod
     def cut(self, parts: Mapping[str, Trajectories]) -> Task:
         """TS and TA from the parts."""
@@ -196,6 +201,10 @@ class Given(Setting):
     @property
     def parts(self) -> tuple[str, ...]:
         return (self.ts, self.ta)
+
+    @property
+    def ta_part(self) -> str:
+        return self.ta
 
     def cut(self, parts: Mapping[str, Trajectories]) -> Task:
         ts, wanted = parts[self.ts], self.ts_trajectories

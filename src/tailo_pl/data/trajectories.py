@@ -260,9 +260,11 @@ class Trajectories:
         """
         recordings = [part.recording for part in parts]
         shared = set.intersection(*[set(recording.arrays()) for recording in recordings])
-        widths = {recording.observations.shape[1] for recording in recordings}
-        if len(widths) > 1:
-            raise UserError(f"observations: {sorted(widths)} dimensions found, expected the same in every part")
+        for name in sorted(shared):
+            widths = {recording.arrays()[name].shape[1:] for recording in recordings}
+            if len(widths) > 1:
+                found = sorted(width[0] for width in widths)
+                raise UserError(f"{name}: {found} dimensions found, expected the same in every part")
         rows = np.cumsum([0] + [len(recording.observations) for recording in recordings])
         starts = [recording.starts + row for recording, row in zip(recordings, rows, strict=False)]
         arrays = {name: np.concatenate([recording.arrays()[name] for recording in recordings]) for name in shared}

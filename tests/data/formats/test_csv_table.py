@@ -161,6 +161,9 @@ class TestRefusing:
         assert refused(path, "timestep\n1\n9007199254740993\n") == message
         assert read(path, "timestep\n1.5\n9007199254740993\n") == {"timestep": [1.5, 9007199254740992.0]}
 
+    def test_too_many_columns(self, path: Path) -> None:
+        assert refused(path, "\n" + "," * 10_000 + "\n") == "10,001 columns found, expected at most 10,000"
+
     def test_a_line_without_end(self, path: Path, small_blocks: None) -> None:
         assert "not a CSV table" in refused(path, "x,y\n1," + "2" * 1000 + "\n")
         assert "not a CSV table" in refused(path, "x" * 1000)

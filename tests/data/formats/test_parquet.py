@@ -179,6 +179,25 @@ class TestRefusing:
         path.write_bytes(content)
         assert "damaged" in refused(path)
 
+    def test_a_changed_description(self, path: Path) -> None:
+        """It has no checksum. An 8 in it stands for 4 rows or for the type float, each of which is said twice."""
+        save(path, {"row_group_size": 4, "write_page_checksum": True}, x=STATES[:12, 0], y=STATES[:12, 1])
+        content, messages = path.read_bytes(), []
+        begin = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+        for place in range(begin, len(content) - 8):
+            for bit in range(8) if content[place] == 8 else []:
+                harmed = bytearray(content)
+                harmed[place] ^= 1 << bit
+                path.write_bytes(harmed)
+                try:
+                    got = read(path, "x", "y")
+                except UserError as error:
+                    messages.append(str(error))
+                else:
+                    np.testing.assert_array_equal(np.stack([got["x"], got["y"]], axis=1), STATES[:12, :2])
+        assert any("rows found, 12 announced" in message for message in messages)
+        assert any("its description contradicts itself" in message for message in messages)
+
     def test_far_more_content_than_file(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(record_file, "_ALWAYS_ALLOWED", 1 << 16)
         assert "unpacks from" in refused(save(path, x=np.zeros(10_000_000)))

@@ -21,7 +21,8 @@ from tailo_pl.data.formats.writing import batches, numbered_columns, written_arr
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
 
-_BLOCK_BYTES = 4 << 20
+_BLOCK_BYTES = 1 << 20
+_MOST_COLUMNS = 10_000
 _DAMAGED = "not a CSV table"
 _EXACT = 2**53
 """From here on not every integer is a float64."""
@@ -39,6 +40,7 @@ class CsvFile(RecordFile):
     def __init__(self, path: Path) -> None:
         self.path = path
         with damage_told(path, _DAMAGED):
+            self._require_few_columns()
             reader = self._open(arrow_csv.ConvertOptions())
             names, types = reader.schema.names, reader.schema.types
             first = next(reader, None)
@@ -84,6 +86,14 @@ class CsvFile(RecordFile):
 
     def close(self) -> None:
         """Nothing to do: the file is open only while it is read."""
+
+    def _require_few_columns(self) -> None:
+        """Arrow needs kilobytes for each of them."""
+        with self.path.open("rb") as file:
+            lines = file.read(_BLOCK_BYTES).lstrip().splitlines()
+        count = lines[0].count(b",") + 1 if lines else 0
+        if count > _MOST_COLUMNS:
+            raise UserError(f"{self.path}: {count:,} columns found, expected at most {_MOST_COLUMNS:,}")
 
     def _open(self, convert: arrow_csv.ConvertOptions, *, ignore_empty_lines: bool = True) -> Any:
         return arrow_csv.open_csv(

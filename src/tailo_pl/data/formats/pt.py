@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
@@ -138,46 +140,58 @@ def _load(path: Path) -> Any:
                     raise UserError(f"{path}: {info.filename!r} is compressed or encrypted, expected plain content")
             if archive.testzip() is not None:
                 raise UserError(f"{path}: damaged, the checksum of {archive.testzip()!r} differs")
-        # Mapped, a tensor that claims to be larger than its storage is refused rather than read from other memory.
-        with torch.serialization.safe_globals(_STAND_INS):
-            return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        try:
+            # Mapped, a tensor that claims to be larger than its storage is refused rather than read from other memory.
+            with torch.serialization.safe_globals(_STAND_INS):
+                return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        except UnpicklingError as error:
+            # Torch's own message recommends to trust the file.
+            name = re.search(r"GLOBAL (\S+)", str(error))
+            found = f"{name.group(1)} is needed" if name else "more is needed"
+            raise UserError(f"{path}: {found} to read its content, expected nothing but numbers") from error
 
 
 class _Dtype:
     """Stands in for `numpy.dtype` while a file is read: numpy itself believes anything a pickle tells it."""
 
     def __init__(self, code: str, *_: object) -> None:
-        if code not in _NUMBERS:
-            raise ValueError(f"an array of type {code} found, expected numbers")
-        self.numpy = np.dtype(code)
+        self.numpy = np.dtype(code) if code in _NUMBERS else None
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        if state[1] == ">":
+        if self.numpy is not None and state[1] == ">":
             self.numpy = self.numpy.newbyteorder(">")
 
 
 class _Array:
-    """Stands in for `numpy.ndarray` and for what numpy calls to make one."""
+    """Stands in for `numpy.ndarray` and for what numpy calls to make one. None: of something other than numbers."""
 
     def __init__(self, *_: object) -> None:
-        self.numpy: NDArray[Any] = np.empty(0)
+        self.numpy: NDArray[Any] | None = None
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, dtype, columns_first, content = state
+        if dtype.numpy is None:
+            return
         self.numpy = np.frombuffer(content, dtype.numpy).reshape(shape, order="F" if columns_first else "C")
         if self.numpy.shape != shape:
             raise ValueError(f"an array of shape {self.numpy.shape} found, expected {shape}")
 
 
-def _scalar(dtype: _Dtype, content: bytes) -> NDArray[Any]:
+def _scalar(dtype: _Dtype, content: bytes) -> NDArray[Any] | None:
     """Stands in for what numpy calls to make a single number."""
-    return np.frombuffer(content, dtype.numpy).reshape(())
+    return None if dtype.numpy is None else np.frombuffer(content, dtype.numpy).reshape(())
+
+
+def _no_bytes() -> bytes:
+    """Stands in for `bytes`, by which arrays without numbers are written."""
+    return b""
 
 
 _NUMBERS = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 _STAND_INS: list[Any] = [
     (_Dtype, "numpy.dtype"),
     (_Array, "numpy.ndarray"),
+    (_no_bytes, "builtins.bytes"),
     *[
         stand_in
         # The module's name before and since numpy 2.
@@ -189,14 +203,14 @@ _STAND_INS: list[Any] = [
 
 def _array(value: object) -> NDArray[Any] | None:
     """Numbers as an array in the machine's byte order; None where they are something else."""
-    if isinstance(value, _Array):
-        value = value.numpy
-    elif isinstance(value, torch.Tensor):
+    if isinstance(value, torch.Tensor):
         try:
             value = value.detach().numpy()
         except (TypeError, RuntimeError):  # sparse, quantised, a type numpy does not have
             return None
-    elif not isinstance(value, np.ndarray | bool | int | float):
+    elif isinstance(value, _Array):
+        value = value.numpy
+    if not isinstance(value, np.ndarray | bool | int | float):
         return None
     array = np.asarray(value)
     return array.astype(array.dtype.newbyteorder("="), copy=False)

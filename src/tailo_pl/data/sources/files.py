@@ -100,7 +100,7 @@ def expand(option: str, patterns: Patterns) -> list[Path]:
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         path = Path(pattern).expanduser()
         if path.is_dir():
-            matching = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
+            matching = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
         elif path.exists() or not glob.has_magic(pattern):
             matching = [path]
         else:
