@@ -64,7 +64,7 @@ def show_data(experiment: Experiment, run_dir: Path) -> None:
 def show_summary(summary: dict[str, Any], run_dir: Path) -> None:
     """After training: one table, then the score and the path of the policy."""
     table = Table(title=f"{summary['method']} on {summary['env']}, setting {summary['setting']}")
-    for column in ("stage", "steps", "seconds", "CPU seconds", "final loss", "quality", "score"):
+    for column in ("stage", "steps", "seconds", "CPU s", "loss", "quality", "score"):
         table.add_column(column, justify="left" if column in ("stage", "quality") else "right")
     for stage in summary["stages"]:
         last = stage is summary["stages"][-1]
