@@ -10,7 +10,7 @@ import torch
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 
 from tailo_pl.errors import UserError
-from tailo_pl.files import scratch_name
+from tailo_pl.files import whole_file
 
 
 class WholeCheckpoints(TorchCheckpointIO):
@@ -20,19 +20,15 @@ class WholeCheckpoints(TorchCheckpointIO):
         self, checkpoint: dict[str, Any], path: str | os.PathLike[str], storage_options: Any | None = None
     ) -> None:
         target = Path(path)
-        scratch = scratch_name(target)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            with scratch.open("wb") as file:
+            with whole_file(target) as scratch, scratch.open("wb") as file:
                 torch.save(checkpoint, file)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(scratch, target)
             _sync_folder(target.parent)
         except (OSError, RuntimeError) as error:  # torch wraps a full disk into a RuntimeError
             raise UserError(f"{target}: cannot write the checkpoint ({_reason(error)}); the last one stands") from error
-        finally:
-            scratch.unlink(missing_ok=True)
 
     def load_checkpoint(
         self, path: str | os.PathLike[str], map_location: Any = None, weights_only: bool | None = None

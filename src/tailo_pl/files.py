@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +41,16 @@ def write_json(path: Path, value: Any) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file that is whole or not there."""
-    scratch = scratch_name(path)
-    try:
+    with whole_file(path) as scratch:
         scratch.write_text(text)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Where to write a file, beside it and no one else's: renamed at the end, gone if anything went wrong."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield scratch
         os.replace(scratch, path)
     finally:
         scratch.unlink(missing_ok=True)
-
-
-def scratch_name(path: Path) -> Path:
-    """Where to write a file before it is renamed: beside it, and no one else's."""
-    return path.with_name(f".{path.name}.{os.getpid()}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
-from tailo_pl.files import scratch_name
+from tailo_pl.files import whole_file
 from tailo_pl.models import PUDiscriminator
 from tailo_pl.run import load_module, load_run, read_summary
 from tailo_pl.weights import trajectory_weights
@@ -55,14 +54,11 @@ def write_scores(scores: Scores, path: Path) -> None:
         raise UserError(f"{path}: cannot write {path.suffix or 'this'}, expected one of {', '.join(SUFFIXES)}")
     if path.exists():
         raise UserError(f"{path}: this file exists; choose another name, or delete it")
-    scratch = scratch_name(path)
     try:
-        _write(scores._asdict(), scratch, path.suffix)
-        os.replace(scratch, path)
+        with whole_file(path) as scratch:
+            _write(scores._asdict(), scratch, path.suffix)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror or error})") from error
-    finally:
-        scratch.unlink(missing_ok=True)
 
 
 def _write(columns: dict[str, NDArray[Any]], scratch: Path, suffix: str) -> None:

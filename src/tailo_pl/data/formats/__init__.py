@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from tailo_pl.data.formats.damage import one_line
 from tailo_pl.data.formats.record_file import RecordFile
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
-from tailo_pl.files import scratch_name
+from tailo_pl.files import whole_file
 
 # Module, class that reads, function that writes. Imported when needed: some of them bring large libraries along.
 _HDF5 = ("hdf5", "Hdf5File", "write_hdf5")
@@ -51,14 +50,11 @@ def write_file(path: Path, trajectories: Trajectories) -> None:
     _require_neighbours(path, trajectories)
     if path.exists():
         raise UserError(f"{path}: already there, expected the name of a new file")
-    scratch = scratch_name(path)
     try:
-        getattr(_module(module), writer)(scratch, trajectories)
-        os.replace(scratch, path)
+        with whole_file(path) as scratch:
+            getattr(_module(module), writer)(scratch, trajectories)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror or one_line(error)})") from error
-    finally:
-        scratch.unlink(missing_ok=True)
 
 
 def _format(path: Path) -> tuple[str, str, str]:
