@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+from helpers.reading import read_whole, refusal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,19 +25,12 @@ STEPS = 50
 STATES = np.random.default_rng(0).standard_normal((STEPS, 3)).astype(np.float32)
 
 
-def read(path: Path, *names: str) -> dict[str, np.ndarray]:
-    with Hdf5File(path) as file:
-        batches = list(file.batches(names or list(file.fields)))
-        return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+read = partial(read_whole, Hdf5File)
 
 
 def refused(path: Path, *names: str) -> str:
-    """The one line with which a file is refused."""
-    with pytest.raises(UserError) as caught:
-        read(path, *names)
-    message = str(caught.value)
-    assert message.startswith(f"{path}: ") and message.isprintable()
-    return message
+    """The whole line with which a file is refused."""
+    return f"{path}: {refusal(Hdf5File, path, *names)}"
 
 
 @pytest.fixture

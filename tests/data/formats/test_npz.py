@@ -6,33 +6,23 @@ import io
 import struct
 import tracemalloc
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.reading import read_whole, refusal
 
 from tailo_pl.data.formats import npz, record_file
 from tailo_pl.data.formats.npz import NpzFile, write_npz
 from tailo_pl.data.trajectories import Recording, Trajectories
-from tailo_pl.errors import UserError
 
 STATES = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
 
 
-def read(path: Path, *names: str) -> dict[str, np.ndarray]:
-    with NpzFile(path) as file:
-        batches = list(file.batches(names or list(file.fields)))
-        return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
-
-
-def refused(path: Path, *names: str) -> str:
-    """The one line with which a file is refused."""
-    with pytest.raises(UserError) as caught:
-        read(path, *names)
-    message = str(caught.value)
-    assert message.startswith(f"{path}: ") and message.isprintable()
-    return message.removeprefix(f"{path}: ")
+read = partial(read_whole, NpzFile)
+refused = partial(refusal, NpzFile)
 
 
 def npy(array: np.ndarray) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from helpers.reading import read_whole, refusal
 
 from tailo_pl.data.formats import record_file
 from tailo_pl.data.formats.parquet import ParquetFile, write_parquet
@@ -26,19 +28,8 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "made.parquet"
 
 
-def read(path: Path, *names: str) -> dict[str, np.ndarray]:
-    with ParquetFile(path) as file:
-        batches = list(file.batches(names or list(file.fields)))
-        return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
-
-
-def refused(path: Path, *names: str) -> str:
-    """The one line with which a file is refused."""
-    with pytest.raises(UserError) as caught:
-        read(path, *names)
-    message = str(caught.value)
-    assert message.startswith(f"{path}: ") and message.isprintable()
-    return message.removeprefix(f"{path}: ")
+read = partial(read_whole, ParquetFile)
+refused = partial(refusal, ParquetFile)
 
 
 def save(path: Path, arguments: dict[str, Any] | None = None, **columns: Any) -> Path:

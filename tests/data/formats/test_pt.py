@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from helpers.reading import read_whole, refusal
 
 from tailo_pl.data.formats import record_file
 from tailo_pl.data.formats.pt import PtFile, write_pt
 from tailo_pl.data.trajectories import Recording, Trajectories
-from tailo_pl.errors import UserError
 
 STATES = np.random.default_rng(0).standard_normal((5, 3)).astype(np.float32)
 
@@ -25,19 +26,8 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "made.pt"
 
 
-def read(path: Path, *names: str) -> dict[str, np.ndarray]:
-    with PtFile(path) as file:
-        batches = list(file.batches(names or list(file.fields)))
-        return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
-
-
-def refused(path: Path, *names: str) -> str:
-    """The one line with which a file is refused."""
-    with pytest.raises(UserError) as caught:
-        read(path, *names)
-    message = str(caught.value)
-    assert message.startswith(f"{path}: ") and message.isprintable()
-    return message.removeprefix(f"{path}: ")
+read = partial(read_whole, PtFile)
+refused = partial(refusal, PtFile)
 
 
 def save(path: Path, content: Any) -> Path:
