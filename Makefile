@@ -9,10 +9,10 @@ ARGS    =
 RESUME  =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test format results clean
+.PHONY: help setup train test format results bench bench-score audit clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(READY)  ## make the virtual environment
 
@@ -39,6 +39,16 @@ format: $(READY)  ## let ruff format and fix the code
 
 results: $(READY)  ## measure the cells missing from results/ and write the tables
 	$(BIN)/tailo results $(ARGS)
+
+bench: $(READY)  ## speed and memory against plain loops; some minutes, wants the machine for itself
+	$(BIN)/python benchmarks/bench.py $(ARGS)
+
+bench-score: $(READY)  ## CPU seconds to a score, preset fast against preset paper; goes on where it was stopped
+	$(BIN)/python benchmarks/time_to_score.py $(ARGS)
+
+audit: $(READY)  ## look every locked package up in the database of known vulnerabilities; needs the network
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[audit]'
+	$(BIN)/python -m pip_audit --strict --no-deps --disable-pip --requirement constraints.txt
 
 clean:  ## remove the virtual environment and caches of tools
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build dist src/*.egg-info

@@ -16,35 +16,36 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+from rows import Row, show
+
+from tailo_pl.data.sources.d4rl import D4RL
 
 STEPS, EPISODE = 1_200_000, 1000
-ROUNDS = 3
 
 
 def main() -> None:
+    show(rows(3), f"{STEPS:,} transitions")
+
+
+def rows(rounds: int) -> list[Row]:
+    """Seconds to load, first time and from the cache."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ["D4RL_DATASET_DIR"] = name
         write(folder / "hopper_expert-v2.hdf5")
-        from tailo_pl.data.sources.d4rl import D4RL
-
         times: dict[str, list[float]] = {"first time": [], "from the cache": []}
-        for number in range(ROUNDS):
+        for number in range(rounds):
             os.environ["TAILO_HOME"] = str(folder / f"home-{number}")
             for label in times:
                 began = time.perf_counter()
                 part = D4RL().part("hopper-expert-v2")
                 assert part.steps == STEPS
                 times[label].append(time.perf_counter() - began)
-    table = Table(title=f"{STEPS:,} transitions")
-    for column in ("load", "seconds", "target"):
-        table.add_column(column, justify="left" if column == "load" else "right")
-    for (label, seconds), target in zip(times.items(), (3.0, 0.3), strict=True):
-        median = statistics.median(seconds)
-        table.add_row(label, f"{median:.2f}", f"below {target} {'met' if median < target else 'MISSED'}")
-    Console().print(table)
+        del os.environ["TAILO_HOME"], os.environ["D4RL_DATASET_DIR"]
+    return [
+        Row(f"loading {STEPS / 1e6:g}M transitions, {label}", statistics.median(seconds), "s", target, at_most=True)
+        for (label, seconds), target in zip(times.items(), (3.0, 0.3), strict=True)
+    ]
 
 
 def write(path: Path) -> None:

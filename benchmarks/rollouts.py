@@ -17,8 +17,7 @@ from collections.abc import Callable
 
 import gymnasium
 import torch
-from rich.console import Console
-from rich.table import Table
+from rows import Row, show
 
 from tailo_pl.envs.evaluation import play
 from tailo_pl.envs.locomotion import LocomotionTask
@@ -36,18 +35,20 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="of each side in each round")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    table = Table(title=f"steps/s, {options.episodes} episodes at once")
-    for column in ("task", "ours", "loop", "ratio", "target"):
-        table.add_column(column, justify="left" if column == "task" else "right")
+    show(rows(options.rounds, options.episodes, options.seconds), f"steps/s, {options.episodes} episodes at once")
+
+
+def rows(rounds: int, episodes: int = 10, seconds: float = 1.0) -> list[Row]:
+    """How many times faster episodes are played side by side."""
+    found = []
     for task in IDS:
-        ours, loop = sides(task, options.episodes)
-        speeds = [(rate(ours, options.seconds), rate(loop, options.seconds)) for _ in range(options.rounds)]
-        ratio = statistics.median(one / other for one, other in speeds)
+        ours, loop = sides(task, episodes)
+        speeds = [(rate(ours, seconds), rate(loop, seconds)) for _ in range(rounds)]
         fast, slow = (statistics.median(column) for column in zip(*speeds, strict=True))
-        table.add_row(
-            task, f"{fast:,.0f}", f"{slow:,.0f}", f"{ratio:.1f}", f"{TARGET} {'met' if ratio >= TARGET else 'MISSED'}"
-        )
-    Console().print(table)
+        ratio = statistics.median(one / other for one, other in speeds)
+        note = f"{fast:,.0f} against {slow:,.0f} steps/s"
+        found.append(Row(f"evaluation of {task} vs the loop", ratio, target=TARGET, note=note))
+    return found
 
 
 def sides(task: str, episodes: int) -> tuple[Callable[[], int], Callable[[], int]]:

@@ -48,13 +48,17 @@ class HeldOutChoice(Callback):
             self._reference, self._since = value, 0
         else:
             self._since += 1
-            if self._patience and self._since >= self._patience:
-                trainer.should_stop = True
+            trainer.should_stop |= self._stopped
+
+    @property
+    def _stopped(self) -> bool:
+        return bool(self._patience and self._since >= self._patience)
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self._trained is not None:  # a finished stage is taken further
             pl_module.load_state_dict(self._trained)
             self._trained = None
+        trainer.should_stop |= self._stopped  # more steps would not have changed that
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self._weights is not None:

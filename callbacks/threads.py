@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import torch
 from lightning import Callback, LightningModule, Trainer
 
@@ -14,6 +16,8 @@ class Threads(Callback):
     Small batches gain little from a second thread and lose much when another process wants the core: all threads
     wait for the slowest at the end of every operation.
 
+    Several processes of a run share the cores: together they never have more threads than there are.
+
     Args:
         count: threads of this process.
     """
@@ -24,10 +28,18 @@ class Threads(Callback):
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         self._before = torch.get_num_threads()
-        torch.set_num_threads(self._count)
+        torch.set_num_threads(min(self._count, share_of_cores()))
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         torch.set_num_threads(self._before)
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         torch.set_num_threads(self._before)  # Lightning calls no teardown then
+
+
+def share_of_cores() -> int:
+    """Cores for each process of the run on this machine; torchrun and srun say how many there are."""
+    names = ("LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE")
+    processes = next((int(os.environ[name]) for name in names if os.environ.get(name, "").isdigit()), 1)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // processes)

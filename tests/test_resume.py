@@ -3,50 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-
-SMALL = (
-    "env=pointmaze",
-    "name=a",
-    "preset.pretrain_steps=40",
-    "preset.formal_steps=40",
-    "preset.policy_steps=250",
-    "preset.hold_out.every_n_steps=30",
-    "preset.rollout.episodes=2",
-    "preset.rollout.every_n_steps=100",
-    "trainer=cpu",
-    "trainer.log_every_n_steps=10",
-    "checkpoint_every=20",
-)
-RUN = Path("runs/pointmaze/examples/tailo/a")
-STAGES = ("pretrain", "formal", "policy")
-
-
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tailo_pl.cli", "train", *arguments],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-
-
-def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    out, _ = process.communicate(timeout=300)
-    return process.returncode, out
+from helpers.small_runs import RUN, SMALL, STAGES, finish, start
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +138,22 @@ def test_more_steps(whole: Path, tmp_path: Path) -> None:
         assert code == 2 and message in out and "Traceback" not in out
 
 
+def test_a_stage_that_stopped_early_stays_stopped(tmp_path: Path) -> None:
+    """Killed between its last checkpoint and its record, it must not train on."""
+    early = (*SMALL, "+preset.hold_out.patience=1", "+preset.hold_out.min_delta=0.9", "preset.rollout.every_n_steps=0")
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    code, out = finish(start(one, *early))
+    assert code == 0, out
+    assert json.loads((one / RUN / "summary.json").read_text())["stages"][-1]["steps"] < 250
+    shutil.copytree(one, two)
+    shutil.rmtree(two / "runs/.stages")
+    _cut("policy", "stage.json")(two / RUN)
+    code, out = finish(start(two, f"resume={RUN}"))
+    assert code == 0, out
+    assert_same_run(one, two)
+
+
 def test_what_cannot_be_resumed(whole: Path, tmp_path: Path) -> None:
     code, out = finish(start(tmp_path, "resume=nothing"))
     assert (code, out) == (2, "tailo: nothing/config.yaml: cannot be read (No such file or directory), expected the folder of a run\n")  # fmt: skip  # noqa: E501
@@ -191,3 +174,10 @@ def test_what_cannot_be_resumed(whole: Path, tmp_path: Path) -> None:
     code, out = finish(start(tmp_path, f"resume={RUN}"))
     assert code == 2
     assert f"{RUN}: its data has changed" in out
+
+    checkpoint.write_bytes(content)
+    torch.save({**torch.load(checkpoint, weights_only=True), "tailo_schema": 99}, checkpoint)
+    (tmp_path / RUN / "data.json").write_text(json.dumps(data))
+    code, out = finish(start(tmp_path, f"resume={RUN}"))
+    assert code == 2
+    assert out.strip().splitlines()[-1].endswith("checkpoint: schema 99 found, this version reads 1")

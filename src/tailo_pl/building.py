@@ -112,6 +112,7 @@ def build_stage(config: dict[str, Any], folder: Path, task: Task) -> Built:
     """Instantiate a stage's configuration, writing to `folder`, on a task that is already loaded."""
     config = copy.deepcopy(config)
     config["trainer"]["logger"]["init_args"] |= {"save_dir": str(folder.parent), "version": ""}
+    config["trainer"]["default_root_dir"] = str(folder)
     for key in ("negatives", "weights"):
         if config["data"].get(key):
             config["data"][key] = str(folder / config["data"][key])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,16 @@ class WholeCheckpoints(TorchCheckpointIO):
         self, checkpoint: dict[str, Any], path: str | os.PathLike[str], storage_options: Any | None = None
     ) -> None:
         target = Path(path)
+        content = io.BytesIO()
+        torch.save(checkpoint, content)  # not to the file: torch's own complaint about a full disk does not say so
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with whole_file(target) as scratch, scratch.open("wb") as file:
-                torch.save(checkpoint, file)
+                file.write(content.getbuffer())
                 file.flush()
                 os.fsync(file.fileno())
             _sync_folder(target.parent)
-        except (OSError, RuntimeError) as error:  # torch wraps a full disk into a RuntimeError
+        except OSError as error:
             raise UserError(f"{target}: cannot write the checkpoint ({_reason(error)}); the last one stands") from error
 
     def load_checkpoint(

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +31,8 @@ commands:
   evaluate   play a finished run's policy: tailo evaluate RUN --episodes 100
   data       list, inspect, make, convert: tailo data inspect logs.parquet
   score      score new logs with a trained run's discriminator: tailo score logs.csv --run RUN --out scores.csv
+  table      finished runs side by side, mean ± std over seeds: tailo table runs   (--format csv, markdown, json)
+  prepare    all of `train` but the training; a cluster then starts the processes: srun tailo run RUN
   results    run the cells of results/cells.yaml that are missing from the ledger, and write its tables
 """
 
@@ -47,7 +54,9 @@ def main(arguments: list[str] | None = None) -> int:
         "evaluate": _evaluate,
         "data": _data,
         "score": _score,
+        "table": _table,
         "results": _results,
+        "prepare": _prepare,
         "run": _run,
     }
     if not arguments or arguments[0] in ("-h", "--help", "help"):
@@ -56,9 +65,13 @@ def main(arguments: list[str] | None = None) -> int:
     command, rest = arguments[0], arguments[1:]
     try:
         if command not in commands:
-            raise UserError(f"command: {command!r} given, expected one of train, fit, evaluate, data, score, results")
+            raise UserError(
+                f"command: {command!r} given, expected one of train, fit, evaluate, data, score, table, results"
+            )
         _quieten()
-        commands[command](rest)
+        if command != "run":  # whose processes have others to think of
+            _end_like_ctrl_c(signal.SIGTERM)
+        commands[command](_allow(rest))
     except UserError as error:
         sys.stderr.write(f"tailo: {error}\n")
         return 2
@@ -69,6 +82,25 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write("tailo: interrupted\n")
         return 130
     return 0
+
+
+def _end_like_ctrl_c(number: signal.Signals) -> None:
+    """Let a signal end the command as Ctrl-C does: what was begun is cleared away, and a line says how to go on."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(number, signal.default_int_handler)
+
+
+def _allow(arguments: list[str]) -> list[str]:
+    """Take `--allow PACKAGE` out of a command's arguments: configurations may then name classes of that package."""
+    parser = _Parser(prog="tailo", add_help=False, allow_abbrev=False)
+    parser.add_argument("--allow", action="append", metavar="PACKAGE")
+    options, rest = parser.parse_known_args(arguments)
+    if options.allow:
+        from tailo_pl.trusted import allow
+
+        allow(options.allow)
+        sys.path.insert(0, "")  # the user's own package is most likely here
+    return rest
 
 
 def _quieten() -> None:
@@ -89,8 +121,6 @@ def _quieten() -> None:
 
 
 def _train(arguments: list[str]) -> None:
-    import hydra
-
     for argument in arguments:
         if argument.startswith("-") and argument.split("=")[0] not in HYDRA_FLAGS:
             raise UserError(f"train: unknown flag {argument!r}, expected key=value or one of {', '.join(HYDRA_FLAGS)}")
@@ -98,19 +128,39 @@ def _train(arguments: list[str]) -> None:
     if resumed:
         _resume(Path(resumed[-1].removeprefix("resume=")), [one for one in arguments if one not in resumed])
         return
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # makes Hydra raise its errors instead of printing them
+    if {"-m", "--multirun"} & set(arguments):
+        _sweep(arguments)
+        return
     failed: list[UserError] = []
 
     def job(config: DictConfig) -> float | None:
-        # An error that left here would stop the other jobs of a sweep.
         try:
             return train_job(config)
-        except UserError as error:
+        except UserError as error:  # Hydra would print a line of its own
             failed.append(error)
-            if len(failed) > 1:  # the last one is said at the end
-                sys.stderr.write(f"tailo: {failed[-2]}\n")
             return None
 
+    _compose(arguments, job)
+    if failed:
+        raise failed[0]
+
+
+def _sweep(arguments: list[str]) -> None:
+    """Run every job, and at the end name those that failed."""
+    with tempfile.TemporaryDirectory(prefix=".tailo-sweep-", dir=".") as folder:
+        _compose(arguments, partial(_sweep_job, Path(folder).resolve()))
+        lines = [path.read_text() for path in sorted(Path(folder).iterdir())]
+    for line in lines[:-1]:
+        sys.stderr.write(f"tailo: {line}\n")
+    if lines:
+        raise UserError(lines[-1])
+
+
+def _compose(arguments: list[str], job: Callable[[DictConfig], Any]) -> None:
+    """Let Hydra compose what the arguments ask for and call `job` with it, once or, with -m, for each combination."""
+    import hydra
+
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # makes Hydra raise its errors instead of printing them
     program = sys.argv
     sys.argv = ["tailo train", *arguments]
     try:
@@ -119,8 +169,22 @@ def _train(arguments: list[str]) -> None:
         raise _user_error(error) from error
     finally:
         sys.argv = program
-    if failed:
-        raise failed[-1]
+
+
+def _sweep_job(failed: Path, config: DictConfig) -> float | None:
+    """One job of a sweep, perhaps in a process of its own. It notes in a file how it failed: an error that left here
+    would stop the other jobs."""
+    from hydra.core.hydra_config import HydraConfig
+
+    from tailo_pl.errors import UserError  # what a launcher's process has of this module is a copy
+
+    _quieten()
+    try:
+        return train_job(config)
+    except UserError as error:
+        job = HydraConfig.get().job
+        (failed / f"{job.num:06}").write_text(f"job {job.num} ({job.override_dirname}): {error}")
+        return None
 
 
 def _resume(run_dir: Path, overrides: list[str]) -> None:
@@ -148,6 +212,11 @@ def _execute(run_dir: Path, experiment: Experiment) -> float | None:
 
 def train_job(config: DictConfig) -> float | None:
     """One job of `tailo train`; returns the score, which is what Hydra's optimisers maximise or minimise."""
+    return _execute(*_prepared(config))
+
+
+def _prepared(config: DictConfig) -> tuple[Path, Experiment]:
+    """Check a composed configuration, make its data and its run."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
@@ -163,7 +232,7 @@ def train_job(config: DictConfig) -> float | None:
     experiment = read_experiment(composed)
     with making_data():
         run_dir = run.prepare(experiment)
-    return _execute(run_dir, experiment)
+    return run_dir, experiment
 
 
 def _user_error(error: Exception) -> Exception:
@@ -210,6 +279,24 @@ def _score(arguments: list[str]) -> None:
     data_commands.score(_Parser(prog="tailo score"), arguments)
 
 
+def _table(arguments: list[str]) -> None:
+    parser = _Parser(
+        prog="tailo table", description="Finished runs side by side, mean ± standard deviation over seeds."
+    )
+    parser.add_argument("runs", type=Path, nargs="+", help="runs, or folders of runs")
+    parser.add_argument("--format", choices=("rich", "csv", "markdown", "json"), default="rich")
+    options = parser.parse_args(arguments)
+
+    from tailo_pl import table
+    from tailo_pl.console import show_table
+
+    rows = table.gather(options.runs)
+    if options.format == "rich":
+        show_table(rows)
+    else:
+        sys.stdout.write(table.written(rows, options.format))
+
+
 def _results(arguments: list[str]) -> None:
     parser = _Parser(prog="tailo results", description="Fill the ledger and write the tables made from it.")
     parser.add_argument("--cells", type=Path, default=Path("results/cells.yaml"), help="list of cells")
@@ -224,15 +311,25 @@ def _results(arguments: list[str]) -> None:
     ledger.write_tables(options.cells.parent)
 
 
+def _prepare(arguments: list[str]) -> None:
+    """Everything of `tailo train` but the training: what a cluster's job does once before all its processes start."""
+    from tailo_pl.console import show_data
+
+    def job(config: DictConfig) -> None:
+        run_dir, experiment = _prepared(config)
+        show_data(experiment, run_dir)
+
+    _compose(arguments, job)
+
+
 def _run(arguments: list[str]) -> None:
-    """Internal: all stages of a prepared run, as one process of it (torchrun starts several of these)."""
+    """All stages of a prepared run, as one process of it: torchrun or SLURM's srun start several of these."""
     parser = _Parser(prog="tailo run")
     parser.add_argument("run", type=Path)
 
     from tailo_pl import run
 
-    run_dir = parser.parse_args(arguments).run
-    run.work(run_dir, run.load_run(run_dir))
+    run.join(parser.parse_args(arguments).run)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -15,6 +15,7 @@ from tailo_pl.data.progress import listener
 from tailo_pl.envs.evaluation import Evaluation
 from tailo_pl.experiment import Experiment
 from tailo_pl.run import describe_data
+from tailo_pl.table import COLUMNS, Row
 
 
 @contextmanager
@@ -94,6 +95,22 @@ def show_evaluation(evaluation: Evaluation, run_dir: Path) -> None:
         f"{evaluation.mean_length:.1f}",
         "" if evaluation.success is None else f"{evaluation.success:.2f}",
     )
+    Console().print(table)
+
+
+def show_table(rows: list[Row]) -> None:
+    """The outcome of `tailo table`; columns that say nothing are left out."""
+    cells = [row.cells() for row in rows]
+    shown = [at for at, column in enumerate(COLUMNS) if column != "data" and any(line[at] for line in cells)]
+    table = Table()
+    for at in shown:
+        table.add_column(
+            COLUMNS[at],
+            justify="right" if COLUMNS[at] in ("score", "failed", "CPU s") else "left",
+            no_wrap=COLUMNS[at] == "score",
+        )
+    for line in cells:
+        table.add_row(*(line[at] for at in shown))
     Console().print(table)
 
 

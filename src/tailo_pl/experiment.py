@@ -19,6 +19,8 @@ from tailo_pl.data.sources.source import Bounds, Source
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.environment import Environment
 from tailo_pl.errors import UserError, require_range
+from tailo_pl.precision import AUTO, precision_for
+from tailo_pl.trusted import PACKAGES, restrict_imports
 from tailo_pl.weights import ScoreKind
 
 SCHEMA = 2
@@ -221,7 +223,11 @@ def read_experiment(config: dict[str, Any]) -> Experiment:
     for key, kind in (("runs", str), ("seed", int), ("discriminator_seed", int), ("checkpoint_every", int)):
         if not isinstance(config[key], kind):
             raise UserError(f"{key}: {config[key]!r} given, expected {kind.__name__}")
-    devices = config["trainer"].get("devices", 1)
+    trainer = config["trainer"]
+    if trainer.get("precision") == AUTO:  # decided once: a run that is resumed elsewhere keeps it
+        trainer = {**trainer, "precision": precision_for(trainer.get("accelerator", "auto"))}
+        config = {**config, "trainer": trainer}
+    devices = trainer.get("devices", 1)
     if not isinstance(devices, int) or devices < 1:
         raise UserError(f"trainer.devices: {devices!r} given, expected a positive number")
     stages = {
@@ -284,7 +290,8 @@ def _typed(kind: type[Any], values: Any, name: str) -> Any:
 
 
 def parse(parser: ArgumentParser, values: dict[str, Any], rename: Mapping[str, str] | None = None) -> Namespace:
-    """Parse and instantiate, with jsonargparse's complaints as one line."""
+    """Parse and instantiate what may be named (`tailo_pl.trusted`), with jsonargparse's complaints as one line."""
+    restrict_imports()
     try:
         built: Namespace = parser.instantiate(parser.parse_object(values))
         return built
@@ -307,12 +314,20 @@ def as_user_error(error: BaseException, rename: Mapping[str, str] | None = None)
     elif found := re.match(r'Parser key "([^"]+)":\s*(.*)', message, re.DOTALL):
         message = f"{found.group(1)}: {found.group(2)}"
     message = " ".join(message.split())
+    message = re.sub(
+        r"(?:Problem with given class_path '[^']+': )?Importing '([^']+)' is not allowed.*", _denied, message
+    )
     message = re.sub(r""": Problem with given class_path '[^']+': Parser key "([^"]+)":""", r".\1:", message)
     message = re.sub(r"Problem with given class_path '([^']+)': Option", r"\1: option", message)
     message = re.sub(r"Expected an? (?:<class '(\w+)'>|typing\.Literal(\[[^\]]*\]))\.?", _expected, message)
     for inner, outer in (rename or {}).items():
         message = re.sub(rf"^{re.escape(inner)}\b", outer, message)
     return UserError(message)
+
+
+def _denied(found: re.Match[str]) -> str:
+    path = found.group(1)
+    return f"{path!r} given, expected a class of {', '.join(PACKAGES)} (or of yours: --allow {path.split('.')[0]})"
 
 
 def _expected(found: re.Match[str]) -> str:

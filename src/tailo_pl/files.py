@@ -34,6 +34,13 @@ def read_json(path: Path, expected: str = "a run's file") -> Any:
         raise UserError(f"{path}: not valid JSON ({error})") from error
 
 
+def reason(error: OSError) -> str:
+    """Why the system refused, in its words. (numpy only says how much of an array it could write.)"""
+    if error.strerror:
+        return error.strerror
+    return "No space left on device" if "requested and" in str(error) else str(error)
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file that is whole or not there."""
     write_text(path, json.dumps(value, indent=1) + "\n")

@@ -10,10 +10,12 @@ from tailo_pl.data.datamodule import TaskData
 from tailo_pl.errors import UserError
 from tailo_pl.experiment import as_user_error
 from tailo_pl.models.stage import Diverged, StageModule
+from tailo_pl.trusted import restrict_imports
 
 
 def fit(arguments: list[str]) -> LightningCLI:
     """Train one stage with Lightning CLI's options; writes to the logger's folder, never into the run."""
+    restrict_imports()
     try:
         cli = LightningCLI(
             StageModule,

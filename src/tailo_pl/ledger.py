@@ -84,7 +84,7 @@ def measure(cell: Cell) -> dict[str, Any]:
         with making_data():
             run.prepare(experiment)
         run.execute(run_dir, experiment)
-    elif not run.is_of(run_dir, composed):
+    elif not run.is_of(run_dir, experiment.config):
         raise UserError(f"{run_dir}: this run was made with another configuration than the cell has now; delete it")
     summary = run.read_summary(run_dir)
     if summary["failure"]:
@@ -109,7 +109,7 @@ def measure(cell: Cell) -> dict[str, Any]:
         "failure": summary["failure"],
         "evaluations": summary["evaluations"],
         "chosen_step": summary["stages"][-1]["chosen_step"],
-        "config": fingerprint({key: value for key, value in composed.items() if key not in ("name", "runs")}),
+        "config": fingerprint({key: value for key, value in experiment.config.items() if key not in ("name", "runs")}),
         "seconds": round(sum(stage["seconds"] for stage in summary["stages"]), 1),
         "cpu_seconds": round(sum(stage["cpu_seconds"] for stage in summary["stages"]), 1),
         "overrides": list(cell.overrides),

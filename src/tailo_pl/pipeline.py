@@ -169,6 +169,8 @@ def _train(experiment: Experiment, name: str, key: str, lineage: str, folder: Pa
     task = experiment.task
     if is_first():
         (folder / "stage.json").unlink(missing_ok=True)  # what is taken further is not finished, for anyone
+        for left in folder.glob("hpc_ckpt_*.ckpt"):
+            left.unlink()  # Lightning saves it on SLURM's signal, amid a step: ours ends where an undisturbed run does
         if not _begun(folder, lineage):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)

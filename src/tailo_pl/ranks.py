@@ -1,4 +1,4 @@
-"""Several processes at one run: who they are, and how they wait for each other."""
+"""Several processes at one run, started by torchrun or by SLURM's srun: who they are, how they wait for each other."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from contextlib import contextmanager
 
 import torch
 import torch.distributed as dist
+from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 
 
 @contextmanager
 def process_group() -> Iterator[None]:
-    """Join the other processes that torchrun started, for all stages of the run; alone, do nothing."""
+    """Join the other processes of the run, for all its stages; alone, do nothing."""
+    _adopt_slurm()
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 or dist.is_initialized():
         yield
         return
@@ -25,6 +27,25 @@ def process_group() -> Iterator[None]:
         yield
     finally:
         dist.destroy_process_group()
+
+
+def _adopt_slurm() -> None:
+    """srun tells its processes who they are in variables of its own; torch reads others."""
+    if "WORLD_SIZE" in os.environ or not SLURMEnvironment.detect():
+        return
+    slurm = SLURMEnvironment()
+    os.environ |= {
+        "WORLD_SIZE": str(slurm.world_size()),
+        "RANK": str(slurm.global_rank()),
+        "LOCAL_RANK": str(slurm.local_rank()),
+        "MASTER_ADDR": slurm.main_address,
+        "MASTER_PORT": str(slurm.main_port),
+    }
+
+
+def will_be_first() -> bool:
+    """What `is_first` will say once the processes have joined."""
+    return int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0"))) == 0
 
 
 def is_first() -> bool:

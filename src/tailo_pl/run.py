@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import logging
+import os
 import platform
 import re
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -25,15 +29,17 @@ from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.evaluation import Episodes, Evaluation, episode_seeds, run_episodes, summarise
 from tailo_pl.errors import UserError, require_range
 from tailo_pl.experiment import SCHEMA, Experiment, read_experiment
-from tailo_pl.files import read_json, read_yaml, write_json, write_text
+from tailo_pl.files import read_json, read_yaml, reason, write_json, write_text
+from tailo_pl.locks import no_one_else
 from tailo_pl.models import WeightedBCPolicy
 from tailo_pl.models.acting import actor
 from tailo_pl.models.stage import StageModule
 from tailo_pl.pipeline import StageResult, run_stages
-from tailo_pl.ranks import is_first, process_group
+from tailo_pl.ranks import is_first, process_group, will_be_first
 
 log = logging.getLogger(__name__)
 ModuleT = TypeVar("ModuleT", bound=StageModule)
+_HELD = "TAILO_RUN_HELD"  # set for the processes that `execute` starts: it holds the run's lock for them
 PACKAGES = ("tailo_pl", "torch", "lightning", "gymnasium", "gymnasium-robotics", "mujoco", "numpy")
 
 
@@ -54,12 +60,34 @@ def prepare(experiment: Experiment) -> Path:
         _require_same_data(folder, experiment)
         return folder
     try:
+        if config["name"] is None:
+            folder = _fresh(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "data.json", describe_data(experiment))
-        _write_config(folder, config)  # last: a folder without it is no run yet
+        with _alone(folder):
+            if (folder / "config.yaml").exists():  # meanwhile
+                raise UserError(f"{folder}: this run exists; choose another name=..., or delete it")
+            write_json(folder / "data.json", describe_data(experiment))
+            _write_config(folder, config)  # last: a folder without it is no run yet
     except OSError as error:
         raise UserError(f"{folder}: cannot write the run ({error.strerror})") from error
     return folder
+
+
+def _fresh(folder: Path) -> Path:
+    """Make a folder of this name; jobs of a sweep may begin in the same second, so another one may have it."""
+    for count in itertools.count(1):
+        made = folder if count == 1 else folder.with_name(f"{folder.name}-{count}")
+        try:
+            made.mkdir(parents=True)
+            return made
+        except FileExistsError:
+            continue
+    raise AssertionError
+
+
+def _alone(run_dir: Path) -> AbstractContextManager[None]:
+    """No other process may change a run while this one does."""
+    return no_one_else(run_dir / ".lock", str(run_dir))
 
 
 def resume(run_dir: Path, overrides: list[str]) -> Experiment:
@@ -84,8 +112,9 @@ def resume(run_dir: Path, overrides: list[str]) -> Experiment:
     _check_data(experiment)
     _require_same_data(run_dir, experiment)
     if changes:
-        (run_dir / "summary.json").unlink(missing_ok=True)
-        _write_config(run_dir, {key: value for key, value in config.items() if key != "schema"})
+        with _alone(run_dir):
+            (run_dir / "summary.json").unlink(missing_ok=True)
+            _write_config(run_dir, {key: value for key, value in config.items() if key != "schema"})
     return experiment
 
 
@@ -161,7 +190,14 @@ def execute(run_dir: Path, experiment: Experiment | None = None) -> dict[str, An
         The summary, also written to `summary.json`.
     """
     experiment = experiment or load_run(run_dir)
+    with _writing(run_dir), _alone(run_dir):
+        return _execute(run_dir, experiment)
+
+
+def _execute(run_dir: Path, experiment: Experiment) -> dict[str, Any]:
     devices = experiment.config["trainer"].get("devices", 1)
+    if experiment.config["trainer"].get("num_nodes", 1) > 1:
+        raise UserError(f"{run_dir}: is prepared; several nodes start its processes with `srun tailo run {run_dir}`")
     if devices > 1:
         launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"]
         status = _wait_for([*launch, "-m", "tailo_pl.cli", "run", str(run_dir)])
@@ -173,7 +209,7 @@ def execute(run_dir: Path, experiment: Experiment | None = None) -> dict[str, An
 
 def _wait_for(command: list[str]) -> int:
     """Run the processes of a run; a signal to this one ends them all. Their last periodic checkpoint stands."""
-    process = subprocess.Popen(command)
+    process = subprocess.Popen(command, env={**os.environ, _HELD: "1"})
     stopped: list[int] = []
 
     def stop(number: int, frame: Any) -> None:
@@ -192,17 +228,37 @@ def _wait_for(command: list[str]) -> int:
     return status
 
 
+def join(run_dir: Path) -> None:
+    """Take part in a prepared run as one of its processes."""
+    experiment = load_run(run_dir)
+    if os.environ.get(_HELD):
+        work(run_dir, experiment)
+        return
+    _require_same_data(run_dir, experiment)
+    with _alone(run_dir) if will_be_first() else nullcontext():
+        work(run_dir, experiment)
+
+
 def work(run_dir: Path, experiment: Experiment) -> dict[str, Any]:
     """Run all stages in this process (one of several under torchrun) and write the summary."""
-    try:
-        with process_group():
-            results = run_stages(experiment, run_dir)
-            summary = _summary(experiment, results)
-            if is_first():
-                write_json(run_dir / "summary.json", summary)
-    except OSError as error:
-        raise UserError(f"{error.filename or run_dir}: cannot be written ({error.strerror or error})") from error
+    with _writing(run_dir), process_group():
+        results = run_stages(experiment, run_dir)
+        summary = _summary(experiment, results)
+        if is_first():
+            write_json(run_dir / "summary.json", summary)
     return summary
+
+
+@contextmanager
+def _writing(run_dir: Path) -> Iterator[None]:
+    """A disk that is full or may not be written ends a run in one line; what it has saved stands."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"{error.filename or run_dir}: cannot be written ({reason(error)}); "
+            f"once that is mended, `tailo train resume={run_dir}` goes on"
+        ) from error
 
 
 def load_run(run_dir: Path) -> Experiment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -53,7 +54,8 @@ def trajectory_weights(
         W_T = exp(alpha*R(s_T)) / (1 - gamma)
         W_t = exp(alpha*R(s_t)) + gamma * W_{t+1}
 
-    divided by the largest of them. Everything happens on logarithms, so no score is too large.
+    divided by the largest of them. All terms are taken relative to the largest exponent, so no score is too large;
+    what underflows then is far below the smallest number the result could hold.
 
     Args:
         scores: the logit D(s) of each step, all trajectories one after the other.
@@ -67,23 +69,30 @@ def trajectory_weights(
         One weight in [0, 1] per step; the largest is 1.
     """
     require_range("gamma", gamma, 0, 1, closed="[)")
+    if not np.isfinite(scores).all():
+        raise UserError("weights: a score is not finite; the discriminator has diverged")
+    # log of each step's own term is alpha*R, or log c = -log(1 + exp(-D)); only its largest value is needed at once.
+    log_terms = partial(_log_terms, alpha=alpha, kind=kind)
+    peak = max(log_terms(end) for end in (np.min(scores), np.max(scores)))
     weights = np.empty(len(scores), dtype=np.float32)
-    groups, largest = _groups(offsets), []
     # Some trajectories at a time: the sums take several float64 numbers per step, the weights one float32.
+    largest, groups = [], _groups(offsets)
     for first, last in groups:
-        begin, end = offsets[first], offsets[last]
-        part = np.asarray(scores[begin:end], dtype=np.float64)
-        if not np.isfinite(part).all():
-            raise UserError("weights: a score is not finite; the discriminator has diverged")
-        # log of each step's own term: alpha*R, or log c = -log(1 + exp(-D))
-        terms = alpha * part if kind == "logit" else -np.logaddexp(0.0, -part)
-        log_weights = _discounted_log_sums(terms, offsets[first : last + 1] - begin, gamma)
-        largest.append(log_weights.max())
-        weights[begin:end] = np.exp(log_weights - largest[-1])
-    for (first, last), peak in zip(groups, largest, strict=True):
-        if peak < max(largest):
-            weights[offsets[first] : offsets[last]] *= np.exp(peak - max(largest))
+        span = slice(offsets[first], offsets[last])
+        terms = log_terms(np.asarray(scores[span], dtype=np.float64))
+        terms -= peak
+        np.exp(terms, out=terms)
+        sums = _discounted_sums(terms, offsets[first : last + 1] - offsets[first], gamma)
+        largest.append(sums.max() or 1.0)  # 0: everything here is below what can be told from nothing
+        weights[span] = sums / largest[-1]
+    for (first, last), group_peak in zip(groups, largest, strict=True):
+        if group_peak < max(largest):
+            weights[offsets[first] : offsets[last]] *= group_peak / max(largest)
     return weights
+
+
+def _log_terms(scores: NDArray[Any], alpha: float, kind: ScoreKind) -> NDArray[np.float64]:
+    return np.asarray(alpha * scores if kind == "logit" else -np.logaddexp(0.0, -scores), dtype=np.float64)
 
 
 def _groups(offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -93,22 +102,20 @@ def _groups(offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
     return list(itertools.pairwise(borders))
 
 
-def _discounted_log_sums(terms: NDArray[np.float64], offsets: NDArray[np.int64], gamma: float) -> NDArray[np.float64]:
-    """log of W_t for every step, walking all trajectories backwards side by side."""
-    sums = terms.copy()
+def _discounted_sums(terms: NDArray[np.float64], offsets: NDArray[np.int64], gamma: float) -> NDArray[np.float64]:
+    """W_t for every step, in place, walking all trajectories backwards side by side."""
     if gamma == 0:
-        return sums
-    log_gamma = np.log(gamma)
+        return terms
     lengths = np.diff(offsets)
     # Longest first: the trajectories that still have a step at distance k from their end are then a prefix, and
     # the Python loop runs over the longest trajectory, not over all steps.
     order = np.argsort(-lengths, kind="stable")
     ends, lengths = offsets[1:][order] - 1, lengths[order]
-    following = terms[ends] - np.log1p(-gamma)
-    sums[ends] = following
+    following = terms[ends] / (1 - gamma)
+    terms[ends] = following
     alive = np.searchsorted(-lengths, -np.arange(1, lengths[0]), side="left")
     for distance, count in enumerate(alive, start=1):
         rows = ends[:count] - distance
-        following = np.logaddexp(terms[rows], log_gamma + following[:count])
-        sums[rows] = following
-    return sums
+        following = terms[rows] + gamma * following[:count]
+        terms[rows] = following
+    return terms

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -189,19 +192,62 @@ def test_killed_writer_is_not_mistaken_for_an_entry(home: Path) -> None:
     make = Maker()
     cache.cached("small", IDENTITY, make)
     (folder,) = entries(home)
-    folder.rename(folder.parent / ".making-killed")  # what a killed process leaves behind
+    folder.rename(folder.with_name(f".making-{folder.name}"))  # what a killed process leaves behind
     cache.cached("small", IDENTITY, make)
     assert make.calls == 2
+    assert entries(home) == [folder]  # and what it left is gone
 
 
-def test_someone_else_may_finish_first(home: Path) -> None:
+def test_an_entry_of_another_version_is_made_again(home: Path, caplog: pytest.LogCaptureFixture) -> None:
     make = Maker()
+    cache.cached("small", IDENTITY, make)
+    (folder,) = entries(home)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "schema": 99}))
+    with caplog.at_level(logging.WARNING):
+        cache.cached("small", IDENTITY, make)
+    assert make.calls == 2
+    assert f"schema 99 found, this version reads {cache.SCHEMA}" in caplog.text
 
-    def slow(folder: Path) -> None:
-        cache.cached("small", IDENTITY, make)  # the other process
-        make(folder)
 
-    assert_same(cache.cached("small", IDENTITY, slow), make.made())
+PROCESS = """
+import sys, time
+from pathlib import Path
+from test_cache import IDENTITY, Maker
+from tailo_pl.data import cache
+
+class Slow(Maker):
+    def __call__(self, folder: Path) -> None:
+        print("making", flush=True)
+        time.sleep(float(sys.argv[1]))
+        super().__call__(folder)
+
+cache.cached("small", IDENTITY, Slow())
+"""
+
+
+def start(seconds: float) -> subprocess.Popen[str]:
+    """A process that wants the same entry and takes so long to make it."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    command = [sys.executable, "-c", PROCESS, str(seconds)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def test_one_process_makes_an_entry_and_the_others_wait(home: Path) -> None:
+    processes = [start(1.0) for _ in range(3)]
+    said = [process.communicate(timeout=120)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * 3
+    assert sorted(said) == ["", "", "making\n"]
+    assert_same(cache.cached("small", IDENTITY, Maker()), Maker.made())
+    assert len(entries(home)) == 1
+
+
+def test_the_lock_of_a_killed_process_does_not_stay(home: Path) -> None:
+    process = start(600)
+    assert process.stdout is not None and process.stdout.readline() == "making\n"
+    process.kill()
+    process.communicate()
+    assert_same(cache.cached("small", IDENTITY, Maker()), Maker.made())
     assert len(entries(home)) == 1
 
 

@@ -7,8 +7,8 @@ import json
 import logging
 import os
 import shutil
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ import numpy as np
 from tailo_pl.data.rows import Rows
 from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.errors import UserError
+from tailo_pl.files import reason
+from tailo_pl.locks import turn
 
 SCHEMA = 1
 log = logging.getLogger(__name__)
@@ -41,23 +43,44 @@ def cached(name: str, identity: Mapping[str, Any], fill: Callable[[Path], None])
         fill: writes them into the folder it is given, as `save` does.
     """
     folder = entry_folder(name, identity)
-    if folder.exists():
-        try:
-            return read(folder)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, UserError) as error:
-            log.warning("%s: damaged cache entry (%s), building it again", folder, error)
+    found, _ = _open(folder)
+    if found is not None:
+        return found
+    # Lock and scratch folder come before the work, so that a cache that cannot be written is found at once.
+    scratch = folder.with_name(f".making-{folder.name}")
+    with _writing(folder), turn(_make_folder(home() / "locks") / f"{folder.name}.lock", str(folder)):
+        found, damage = _open(folder)
+        if found is not None:  # another process has made it meanwhile
+            return found
+        if damage:
+            log.warning("%s: damaged cache entry (%s), building it again", folder, damage)
             shutil.rmtree(folder, ignore_errors=True)
-    # The scratch folder comes before the work, so that a cache that cannot be written is found at once.
-    scratch = _make_folder(folder.parent / f".making-{uuid.uuid4().hex}")
-    try:
+        shutil.rmtree(scratch, ignore_errors=True)  # of a process that was killed
+        _make_folder(scratch)
         try:
             fill(scratch)
             _publish(scratch, folder, identity)
-        except OSError as error:
-            raise UserError(f"{folder}: cannot write the data cache ({error.strerror or error})") from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
     return read(folder)
+
+
+def _open(folder: Path) -> tuple[Trajectories | None, str]:
+    """An entry, or what is wrong with it (nothing, where there is none)."""
+    if not folder.exists():
+        return None, ""
+    try:
+        return read(folder), ""
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, UserError) as error:
+        return None, str(error)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{folder}: cannot write the data cache ({reason(error)})") from error
 
 
 def content_fingerprint(name: str, identity: Mapping[str, Any]) -> str:
@@ -93,11 +116,7 @@ def _publish(scratch: Path, folder: Path, identity: Mapping[str, Any]) -> None:
     digests = {path.stem: _digest(path) for path in sorted(scratch.glob("*.npy"))}
     manifest = {"schema": SCHEMA, "identity": dict(identity), "whole": "index" not in digests, "sha256": digests}
     (scratch / "manifest.json").write_text(json.dumps(manifest, indent=1))
-    try:
-        os.replace(scratch, folder)
-    except OSError:
-        if not folder.exists():  # otherwise someone else finished the same entry first: theirs is as good
-            raise
+    os.replace(scratch, folder)
 
 
 def _make_folder(folder: Path) -> Path:
@@ -111,6 +130,8 @@ def _make_folder(folder: Path) -> Path:
 def read(folder: Path) -> Trajectories:
     """Open a cache entry, checking every array against the manifest. Arrays are copy-on-write memory maps."""
     manifest = json.loads((folder / "manifest.json").read_text())
+    if manifest["schema"] != SCHEMA:
+        raise UserError(f"{folder}: schema {manifest['schema']} found, this version reads {SCHEMA}")
     arrays = {}
     for key, digest in manifest["sha256"].items():
         path = folder / f"{key}.npy"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import http.client
 import json
 import logging
@@ -22,6 +21,7 @@ from urllib.parse import urlsplit
 
 from tailo_pl.data.progress import listener
 from tailo_pl.errors import UserError
+from tailo_pl.locks import turn
 
 LARGEST = 20 << 30
 """Bytes; a server that announces more is not believed."""
@@ -128,45 +128,15 @@ class _Part:
 
 @contextmanager
 def _part_of(target: Path) -> Iterator[_Part]:
-    """The part of a file, for this process alone: where another one has it, we wait. Locks end with their process."""
+    """The part of a file, for this process alone: where another one has it, we wait."""
     path = target.with_name(f"{target.name}.part")
-    continued = True
-    while True:
-        file = path.open("ab", buffering=0)
+    with turn(target.with_name(f".{target.name}.lock"), str(target)), path.open("ab", buffering=0) as file:
+        part = _Part(path, file)
         try:
-            _lock(file, path)
-        except OSError:  # a disk without locks: a part that is ours by its name, and that nobody continues
-            _Part(path, file).discard()
-            file.close()
-            path = target.with_name(f"{target.name}.{os.getpid()}.part")
-            file, continued = path.open("wb", buffering=0), False
-            break
-        # While we waited the other process has renamed the part we opened, or thrown it away.
-        if _is_at(path, file):
-            break
-        file.close()
-    part = _Part(path, file)
-    try:
-        yield part
-    finally:
-        if _is_at(path, file) and not (continued and part.size):
-            part.discard()
-        file.close()
-
-
-def _is_at(path: Path, file: BinaryIO) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
-
-
-def _lock(file: BinaryIO, path: Path) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        log.info("%s: another process is downloading, waiting for it", path)
-        fcntl.flock(file, fcntl.LOCK_EX)
+            yield part
+        finally:
+            if path.exists() and not part.size:
+                part.discard()
 
 
 def _download(url: str, part: _Part, check: Callable[[Path], None] | None) -> None:

@@ -15,7 +15,7 @@ from tailo_pl.data.batches import PairBatch
 from tailo_pl.data.settings import Task
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import require_range
-from tailo_pl.models.networks import mlp
+from tailo_pl.models.networks import mlp, tanh_gradients
 from tailo_pl.models.reduction import batch_means
 from tailo_pl.models.stage import StageModule
 from tailo_pl.objectives import (
@@ -88,10 +88,7 @@ class PUDiscriminator(StageModule):
     def _input_gradients(self, points: Tensor) -> Tensor:
         """grad_x D(x), in float32: the penalty's curvature is below what half precision resolves."""
         with torch.autocast(points.device.type, enabled=False):
-            points = points.detach().float().requires_grad_()
-            logits = self.network(points)
-            (gradients,) = torch.autograd.grad(logits.sum(), points, create_graph=True)
-        return gradients
+            return tanh_gradients(self.network, points.float())
 
     def hand_on(self, task: Task) -> Mapping[str, NDArray[Any]]:
         """R(s) of every step of TA."""

@@ -36,3 +36,19 @@ def mlp(inputs: int, hidden: Sequence[int], outputs: int, activation: type[nn.Mo
     for before, after in pairwise(widths):
         layers += [nn.Linear(before, after), activation()]
     return nn.Sequential(*layers, nn.Linear(widths[-1], outputs))
+
+
+def tanh_gradients(network: nn.Sequential, points: Tensor) -> Tensor:
+    """Gradient of a one-output tanh network at each point, as plain arithmetic: one graph for autograd, not two.
+
+    With h_k = tanh(z_k) the chain rule reads, from the output back: g = w_out; g = (g * (1 - h_k^2)) W_k.
+    """
+    *hidden, out = [layer for layer in network if isinstance(layer, nn.Linear)]
+    activations, values = [], points
+    for layer in hidden:
+        values = torch.tanh(layer(values))
+        activations.append(values)
+    gradients: Tensor = out.weight
+    for layer, activation in zip(reversed(hidden), reversed(activations), strict=True):
+        gradients = (gradients * (1 - activation.square())) @ layer.weight
+    return gradients

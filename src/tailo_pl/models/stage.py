@@ -10,12 +10,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tailo_pl.errors import require_range
+from tailo_pl.errors import UserError, require_range
 from tailo_pl.models.networks import Standardise
 
 if TYPE_CHECKING:
     from tailo_pl.data.datamodule import TaskData
     from tailo_pl.data.settings import Task
+
+SCHEMA = 1
+SCHEMA_KEY = "tailo_schema"  # in a checkpoint
 
 
 class Diverged(Exception):
@@ -55,6 +58,13 @@ class StageModule(lightning.LightningModule):
     def setup(self, stage: str) -> None:
         if stage == "fit":
             self.standardise.set(*self.data.statistics)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint[SCHEMA_KEY] = SCHEMA
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        if checkpoint.get(SCHEMA_KEY) != SCHEMA:
+            raise UserError(f"checkpoint: schema {checkpoint.get(SCHEMA_KEY)} found, this version reads {SCHEMA}")
 
     def log_now_and_then(self, numbers: dict[str, Tensor]) -> None:
         """Log on the steps at which Lightning writes anyway, and the last; between them nothing is synchronised.

@@ -1,0 +1,101 @@
+"""`tailo table`: which runs make one row, and what stands in it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tailo_pl.cli import main
+from tailo_pl.errors import UserError
+from tailo_pl.experiment import SCHEMA
+from tailo_pl.table import gather, written
+
+
+def make_run(root: Path, name: str, score: float | None, seed: int, *, alpha: float = 1.25, data: str = "d0") -> None:
+    """What the table reads of a run."""
+    folder = root / "hopper/standard/tailo" / name
+    folder.mkdir(parents=True)
+    names = {"env": "hopper", "setting": "standard", "method": "tailo", "preset": "fast"}
+    config: dict[str, Any] = {group: {"name": value} for group, value in names.items()}
+    config["method"] |= {"alpha": alpha, "stages": {"policy": {"seed": seed, "weights": {"alpha": alpha}}}}
+    config |= {"schema": SCHEMA, "seed": seed, "discriminator_seed": seed, "name": name, "runs": str(root)}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    summary = {
+        "schema": SCHEMA,
+        **names,
+        "seed": seed,
+        "score": score,
+        "failure": {"stage": "policy", "step": 3} if score == 0 else None,
+        "data": {"fingerprint": data},
+        "stages": [{"cpu_seconds": 10.0}, {"cpu_seconds": 20.0}],
+    }
+    (folder / "summary.json").write_text(json.dumps(summary))
+
+
+def test_runs_that_differ_in_their_seed_are_one_row(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", 80.0, 0)
+    make_run(tmp_path, "b", 90.0, 1)
+    make_run(tmp_path, "again", 80.0, 0)  # the same run twice counts once
+    (row,) = gather([tmp_path])
+    assert (row.score, row.score_std, row.seeds, row.failed, row.cpu_seconds) == (85.0, 5.0, [0, 1], 0, 30.0)
+    assert row.options == ""
+    assert row.cells()[5:7] == ["85.0 ± 5.0", "0,1"]
+
+
+def test_other_values_and_other_data_are_other_rows(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", 80.0, 0)
+    make_run(tmp_path, "b", 70.0, 0, alpha=2.0)
+    make_run(tmp_path, "c", 60.0, 0, data="d1")
+    rows = gather([tmp_path, tmp_path])  # given twice, read once
+    assert sorted((row.options, row.score, row.data) for row in rows) == [
+        ("method.alpha=1.25", 60.0, "d1"),
+        ("method.alpha=1.25", 80.0, "d0"),
+        ("method.alpha=2.0", 70.0, "d0"),
+    ]
+
+
+def test_failed_runs_count_with_zero_and_runs_without_a_score_have_none(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", 80.0, 0)
+    make_run(tmp_path, "b", 0.0, 1)
+    make_run(tmp_path, "c", None, 0, alpha=0.5)
+    by_options = {row.options: row for row in gather([tmp_path])}
+    assert (by_options["method.alpha=1.25"].score, by_options["method.alpha=1.25"].failed) == (40.0, 1)
+    assert by_options["method.alpha=0.5"].score is None
+
+
+def test_formats(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", 80.0, 0)
+    make_run(tmp_path, "b", 90.0, 1)
+    rows = gather([tmp_path])
+    (line,) = csv.DictReader(io.StringIO(written(rows, "csv")))
+    assert (line["env"], float(line["score"]), line["seeds"]) == ("hopper", 85.0, "0 1")
+    assert json.loads(written(rows, "json"))[0]["seeds"] == [0, 1]
+    heading, rule, row = written(rows, "markdown").splitlines()
+    assert heading.count("|") == rule.count("|") == row.count("|") == 11
+    assert "| 85.0 ± 5.0 |" in row
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_run(tmp_path, "a", 80.0, 0)
+    assert main(["table", str(tmp_path), "--format", "csv"]) == 0
+    assert capsys.readouterr().out.startswith("env,setting,method,preset,")
+    assert main(["table", str(tmp_path)]) == 0
+    assert "80.0" in capsys.readouterr().out
+
+
+def test_nothing_to_show(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no finished run found"):
+        gather([tmp_path])
+    with pytest.raises(UserError, match=r"nowhere: no such folder"):
+        gather([tmp_path / "nowhere"])
+    make_run(tmp_path, "a", 80.0, 0)
+    path = tmp_path / "hopper/standard/tailo/a/summary.json"
+    path.write_text(path.read_text().replace(f'"schema": {SCHEMA}', '"schema": 99'))
+    with pytest.raises(UserError, match="not a summary of schema"):
+        gather([tmp_path])
