@@ -26,6 +26,7 @@ commands:
   evaluate   play a finished run's policy: tailo evaluate RUN --episodes 100
   data       list, inspect, make, convert: tailo data inspect logs.parquet
   score      score new logs with a trained run's discriminator: tailo score logs.csv --run RUN --out scores.csv
+  report     one page about runs, to open in a browser: tailo report RUN... --out report.html --figures figures
   results    run the cells of results/cells.yaml that are missing from the ledger, and write its tables
 """
 
@@ -47,6 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
         "evaluate": _evaluate,
         "data": _data,
         "score": _score,
+        "report": _report,
         "results": _results,
         "run": _run,
     }
@@ -56,7 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
     command, rest = arguments[0], arguments[1:]
     try:
         if command not in commands:
-            raise UserError(f"command: {command!r} given, expected one of train, fit, evaluate, data, score, results")
+            known = "train, fit, evaluate, data, score, report, results"
+            raise UserError(f"command: {command!r} given, expected one of {known}")
         _quieten()
         commands[command](rest)
     except UserError as error:
@@ -208,6 +211,23 @@ def _score(arguments: list[str]) -> None:
     from tailo_pl import data_commands
 
     data_commands.score(_Parser(prog="tailo score"), arguments)
+
+
+def _report(arguments: list[str]) -> None:
+    parser = _Parser(prog="tailo report", description="Write one self-contained page about runs, and their figures.")
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folder of a run")
+    parser.add_argument("--out", type=Path, default=Path("report.html"), help="the page (default: report.html)")
+    parser.add_argument("--figures", type=Path, help="folder for the figures as PNG and SVG")
+    parser.add_argument("--title", default="", help="of the page (default: the runs' tasks)")
+    parser.add_argument("--video", type=Path, help="an episode to embed: mp4, webm or gif")
+    options = parser.parse_args(arguments)
+
+    from tailo_pl.console import show_report
+    from tailo_pl.report.writing import write_report
+
+    show_report(
+        write_report(options.runs, options.out, title=options.title, figures=options.figures, video=options.video)
+    )
 
 
 def _results(arguments: list[str]) -> None:

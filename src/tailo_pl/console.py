@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
@@ -15,6 +15,9 @@ from tailo_pl.data.progress import listener
 from tailo_pl.envs.evaluation import Evaluation
 from tailo_pl.experiment import Experiment
 from tailo_pl.run import describe_data
+
+if TYPE_CHECKING:
+    from tailo_pl.report.writing import Written
 
 
 @contextmanager
@@ -95,6 +98,18 @@ def show_evaluation(evaluation: Evaluation, run_dir: Path) -> None:
         "" if evaluation.success is None else f"{evaluation.success:.2f}",
     )
     Console().print(table)
+
+
+def show_report(written: Written) -> None:
+    """The outcome of `tailo report`: what was missing, then where everything lies."""
+    for line in written.missing:
+        Console(stderr=True).print(f"missing: {line}", highlight=False, markup=False, soft_wrap=True)
+    console = Console()
+    if written.figures:
+        console.print(
+            f"{len(written.figures)} files of figures in {written.figures[0].parent}", highlight=False, soft_wrap=True
+        )
+    console.print(f"report {written.page}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _quality(numbers: dict[str, float]) -> str:
