@@ -222,12 +222,14 @@ def _report(arguments: list[str]) -> None:
     parser.add_argument("--video", type=Path, help="an episode to embed: mp4, webm or gif")
     options = parser.parse_args(arguments)
 
-    from tailo_pl.console import show_report
+    from tailo_pl.console import making_data, show_report
     from tailo_pl.report.writing import write_report
 
-    show_report(
-        write_report(options.runs, options.out, title=options.title, figures=options.figures, video=options.video)
-    )
+    with making_data():  # of runs that did not record how theirs is laid out
+        written = write_report(
+            options.runs, options.out, title=options.title, figures=options.figures, video=options.video
+        )
+    show_report(written)
 
 
 def _results(arguments: list[str]) -> None:

@@ -118,7 +118,7 @@ def _found(run: RunRecord, group: Group, key: str, points: int) -> list[Block]:
     tables = [("What each discriminator takes for the expert's", priors)] if priors else []
     if isinstance(found, str):
         return [Block(f"{key}-found", heading, found, distribution, tables)]
-    first = next(other for other in group.runs if other.weighting and other.weighting.weights is not None)
+    first = next(other for other in group.runs if not isinstance(find(other), str))
     choices = weights_figures(found, key) if run is first else []
     seed = "" if choices else f" The sliders for alpha and gamma are shown for seed {first.seed}."
     return [

@@ -142,6 +142,8 @@ def read_run(path: Path) -> RunRecord:
         )
     summary = _json(path / "summary.json", "the run is not finished", missing)
     data = table(summary, "data") or _json(path / "data.json", "nothing is known of its data", missing)
+    if failure := table(summary, "failure"):
+        missing.append(f"stage {failure.get('stage')} ended in a numerical error at step {failure.get('step')}")
     layout = _layout(path, config, missing)
     results = {str(table(stage).get("stage")): stage for stage in _items(summary.get("stages"))}
     stages = {
@@ -161,9 +163,10 @@ def _stage(
     missing: list[str],
 ) -> StageRecord:
     if not folder.is_dir():
-        missing.append(f"stage {name}: not begun")
+        missing.append(f"{name}/ not there: the stage was not begun")
         return StageRecord(name, config, {}, {}, None, None)
-    result = results.get(name) or _json(folder / "stage.json", f"stage {name} is not finished", missing)
+    recorded = (folder / "stage.json").exists() or name not in results
+    result = _json(folder / "stage.json", f"stage {name} is not finished", missing) if recorded else results[name]
     failed = result.get("diverged") is not None
     scores = weights = None
     if table(config, "data").get("batches") == "pairs" and result and not failed:
@@ -175,7 +178,7 @@ def _stage(
 
 def _json(path: Path, meaning: str, missing: list[str]) -> dict[str, Any]:
     if not path.exists():
-        missing.append(f"{path.name} not there: {meaning}")
+        missing.append(f"{_place(path)} not there: {meaning}")
         return {}
     try:
         found = read_json(path)
@@ -183,7 +186,7 @@ def _json(path: Path, meaning: str, missing: list[str]) -> dict[str, Any]:
         missing.append(str(error))
         return {}
     if not isinstance(found, dict):
-        missing.append(f"{path.name}: {type(found).__name__} found, expected keys and values")
+        missing.append(f"{_place(path)}: {type(found).__name__} found, expected keys and values")
         return {}
     return found
 
@@ -205,22 +208,22 @@ def _layout(path: Path, config: dict[str, Any], missing: list[str]) -> Layout | 
 
 def _array(path: Path, layout: Layout | None, missing: list[str]) -> NDArray[np.float32] | None:
     if not path.exists():
-        missing.append(f"{path.parent.name}/{path.name} not there")
+        missing.append(f"{_place(path)} not there")
         return None
     try:
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        missing.append(f"{path.parent.name}/{path.name}: cannot be read ({' '.join(str(error).split())[:200]})")
+        missing.append(f"{_place(path)}: cannot be read ({' '.join(str(error).split())[:200]})")
         return None
     expected = f"{layout.steps:,}" if layout else "one"
     if array.ndim != 1 or array.dtype.kind != "f" or (layout is not None and len(array) != layout.steps):
         missing.append(
-            f"{path.parent.name}/{path.name}: {array.dtype} of shape {array.shape} found, expected {expected} numbers, "
+            f"{_place(path)}: {array.dtype} of shape {array.shape} found, expected {expected} numbers, "
             "one per step of TA"
         )
         return None
     if not np.isfinite(array).all():
-        missing.append(f"{path.parent.name}/{path.name}: a number in it is not finite")
+        missing.append(f"{_place(path)}: a number in it is not finite")
         return None
     return array
 
@@ -239,10 +242,10 @@ def _metrics(path: Path, missing: list[str]) -> dict[str, tuple[Numbers, Numbers
                     steps.append(step)
                     values.append(float(value))
     except FileNotFoundError:
-        missing.append(f"{path.parent.name}/{path.name} not there")
+        missing.append(f"{_place(path)} not there")
         return {}
     except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
-        missing.append(f"{path.parent.name}/{path.name}: not a table of numbers by step ({error})")
+        missing.append(f"{_place(path)}: not a table of numbers by step ({error})")
         return {}
     arrays = {name: (np.array(steps), np.array(values)) for name, (steps, values) in columns.items()}
     finite = {name: np.isfinite(values) for name, (_, values) in arrays.items()}
@@ -254,6 +257,11 @@ def _expert_labels(layout: Layout | None, origins: Mapping[str, Any]) -> list[st
         experts = layout.experts
         return [] if experts is None else list(dict.fromkeys(layout.origins[experts].tolist()))
     return [label for label in origins if label == "expert"]
+
+
+def _place(path: Path) -> str:
+    """A file of a run as its notes name it: with its stage, if it is a stage's."""
+    return path.name if path.name in ("summary.json", "data.json") else f"{path.parent.name}/{path.name}"
 
 
 def _items(value: Any) -> list[dict[str, Any]]:
