@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -39,12 +40,18 @@ class Layout:
     def steps(self) -> int:
         return int(self.offsets[-1])
 
-    @property
+    @cached_property
     def labels(self) -> list[str]:
         """The origins there are, in the order of their first trajectory."""
         return list(dict.fromkeys(self.origins.tolist()))
 
-    @property
+    @cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """For each trajectory, the number of its origin among the labels."""
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        return np.array([numbers[origin] for origin in self.origins.tolist()])
+
+    @cached_property
     def experts(self) -> NDArray[np.bool_] | None:
         """Which trajectories are the expert's, where the labels tell: those labelled as TS is, or as expert."""
         known = set(self.ts_origins.tolist()) & set(self.labels)

@@ -105,8 +105,9 @@ def _rows(figure: Figure, axes: Axes) -> None:
             axes.errorbar(values, at, xerr=reach, fmt="o", color=color, elinewidth=3, markersize=5)
         else:
             axes.barh(at, values, height=0.8 / count, color=color, label=series.name)
+        offset = (0, 9) if figure.kind == "intervals" else (6, 0)
         for place, value in zip(at, values, strict=True):
-            axes.annotate(f"{value:.4g}", (value, place), (6, 5), textcoords="offset points", fontsize=7.5)
+            axes.annotate(f"{value:.4g}", (value, place), offset, textcoords="offset points", fontsize=7.5, va="center")
     axes.set_yticks(places, [textwrap.fill(name, 32) for name in figure.categories])
     axes.invert_yaxis()
     axes.margins(x=0.12, y=0.3 / max(1, len(places)))

@@ -15,6 +15,7 @@ from tailo_pl.weights import ScoreKind
 
 EXPERT, OTHER = 1, 2  # colours, as in the paper: red for the expert, green for the others
 _MOST_ORIGINS = 8
+_LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,7 @@ def trajectory_figures(found: Findings, key: str, points: int) -> list[Figure]:
         classes = [("all expert", experts, EXPERT), ("all non-expert", ~experts, OTHER)]
     position = np.arange(layout.steps) - np.repeat(layout.offsets[:-1], layout.lengths)
     how = "of typical (median mean R) trajectories" if experts is not None else "of the two extremes"
-    caption = f"Solid: along one trajectory each, {how}. Dashed: average at each step over all that reach it."
+    caption = f"Solid: along one trajectory each, {how}. Dashed: average at each step over all that reach it, while at least 1 % do."
     figures = []
     for name, label, values in (
         ("reward", "R(s), the score of a state", found.rewards),
@@ -88,8 +89,9 @@ def trajectory_figures(found: Findings, key: str, points: int) -> list[Figure]:
         series = [_along(layout, values, *example, points) for example in found.examples]
         for title, part, color in classes:
             steps = np.repeat(part, layout.lengths)
-            sums = np.bincount(position[steps], weights=values[steps])
-            x, y = averaged(np.arange(len(sums)), sums / np.bincount(position[steps]), points)
+            sums, counts = np.bincount(position[steps], weights=values[steps]), np.bincount(position[steps])
+            enough = counts >= _LEAST_SHARE * part.sum()  # at the end the average would be that of a few
+            x, y = averaged(np.flatnonzero(enough), sums[enough] / counts[enough], points)
             series.append(Series(title, x, y, color=color, dash="dashed"))
         title = f"{label.split(',')[0]}{', a)' if name == 'weight' else ''} along trajectories of TA"
         figures.append(Figure(f"{key}-{name}", title, "step of the trajectory", label, series, caption=caption))
@@ -125,11 +127,10 @@ def origin_figure(found: Findings, key: str) -> Figure:
 def weight_by_origin(layout: Layout, weights: NDArray[np.float32]) -> dict[str, tuple[float, float]]:
     """For each origin its share of the steps and of the weight; rare ones together as `others`."""
     sums = np.add.reduceat(weights, layout.offsets[:-1], dtype=np.float64)
-    labels, codes = np.unique(layout.origins, return_inverse=True)
-    steps = np.bincount(codes, weights=layout.lengths) / layout.steps
-    weight = np.bincount(codes, weights=sums) / sums.sum()
+    steps = np.bincount(layout.codes, weights=layout.lengths) / layout.steps
+    weight = np.bincount(layout.codes, weights=sums) / sums.sum()
     order = np.argsort(-weight, kind="stable")
-    shares = {str(labels[row]): (float(steps[row]), float(weight[row])) for row in order[:_MOST_ORIGINS]}
+    shares = {layout.labels[row]: (float(steps[row]), float(weight[row])) for row in order[:_MOST_ORIGINS]}
     if len(rest := order[_MOST_ORIGINS:]):
         shares[f"{len(rest)} others"] = (float(steps[rest].sum()), float(weight[rest].sum()))
     return shares
