@@ -80,7 +80,10 @@ def trajectory_figures(found: Findings, key: str, points: int) -> list[Figure]:
         classes = [("all expert", experts, EXPERT), ("all non-expert", ~experts, OTHER)]
     position = np.arange(layout.steps) - np.repeat(layout.offsets[:-1], layout.lengths)
     how = "of typical (median mean R) trajectories" if experts is not None else "of the two extremes"
-    caption = f"Solid: along one trajectory each, {how}. Dashed: average at each step over all that reach it, while at least 1 % do."
+    caption = (
+        f"Solid: along one trajectory each, {how}. Dashed: average at each step over all that reach it, while at least "
+        f"{_LEAST_SHARE:.0%} do."
+    )
     figures = []
     for name, label, values in (
         ("reward", "R(s), the score of a state", found.rewards),
