@@ -34,6 +34,8 @@ def test_wheel_contains_configs_callbacks_and_experts(wheel: Path) -> None:
         "tailo_pl/callbacks/rollout.py",
         "tailo_pl/experts/manifest.json",
         "tailo_pl/experts/hopper.npz",
+        "tailo_pl/report/page.css",
+        "tailo_pl/report/page.js",
     } <= names
     assert not any(name.startswith(("configs/", "callbacks/", "tests/")) for name in names)
 

@@ -33,6 +33,7 @@ commands:
   score      score new logs with a trained run's discriminator: tailo score logs.csv --run RUN --out scores.csv
   table      finished runs side by side, mean ± std over seeds: tailo table runs   (--format csv, markdown, json)
   prepare    all of `train` but the training; a cluster then starts the processes: srun tailo run RUN
+  report     one page about runs, to open in a browser: tailo report RUN... --out report.html --figures figures
   results    run the cells of results/cells.yaml that are missing from the ledger, and write its tables
 """
 
@@ -55,6 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
         "data": _data,
         "score": _score,
         "table": _table,
+        "report": _report,
         "results": _results,
         "prepare": _prepare,
         "run": _run,
@@ -65,9 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     command, rest = arguments[0], arguments[1:]
     try:
         if command not in commands:
-            raise UserError(
-                f"command: {command!r} given, expected one of train, fit, evaluate, data, score, table, results"
-            )
+            raise UserError(f"command: {command!r} given, expected one of {', '.join(commands)}")
         _quieten()
         if command != "run":  # whose processes have others to think of
             _end_like_ctrl_c(signal.SIGTERM)
@@ -295,6 +295,25 @@ def _table(arguments: list[str]) -> None:
         show_table(rows)
     else:
         sys.stdout.write(table.written(rows, options.format))
+
+
+def _report(arguments: list[str]) -> None:
+    parser = _Parser(prog="tailo report", description="Write one self-contained page about runs, and their figures.")
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folder of a run")
+    parser.add_argument("--out", type=Path, default=Path("report.html"), help="the page (default: report.html)")
+    parser.add_argument("--figures", type=Path, help="folder for the figures as PNG and SVG")
+    parser.add_argument("--title", default="", help="of the page (default: the runs' tasks)")
+    parser.add_argument("--video", type=Path, help="an episode to embed: mp4, webm or gif")
+    options = parser.parse_args(arguments)
+
+    from tailo_pl.console import making_data, show_report
+    from tailo_pl.report.writing import write_report
+
+    with making_data():  # of runs that did not record how theirs is laid out
+        written = write_report(
+            options.runs, options.out, title=options.title, figures=options.figures, video=options.video
+        )
+    show_report(written)
 
 
 def _results(arguments: list[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
@@ -16,6 +16,9 @@ from tailo_pl.envs.evaluation import Evaluation
 from tailo_pl.experiment import Experiment
 from tailo_pl.run import describe_data
 from tailo_pl.table import COLUMNS, Row
+
+if TYPE_CHECKING:
+    from tailo_pl.report.writing import Written
 
 
 @contextmanager
@@ -112,6 +115,18 @@ def show_table(rows: list[Row]) -> None:
     for line in cells:
         table.add_row(*(line[at] for at in shown))
     Console().print(table)
+
+
+def show_report(written: Written) -> None:
+    """The outcome of `tailo report`: what was missing, then where everything lies."""
+    for line in written.missing:
+        Console(stderr=True).print(f"missing: {line}", highlight=False, markup=False, soft_wrap=True)
+    console = Console()
+    if written.figures:
+        console.print(
+            f"{len(written.figures)} files of figures in {written.figures[0].parent}", highlight=False, soft_wrap=True
+        )
+    console.print(f"report {written.page}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _quality(numbers: dict[str, float]) -> str:

@@ -24,6 +24,7 @@ import yaml
 
 from tailo_pl.building import check_stages
 from tailo_pl.data.checks import check_task
+from tailo_pl.data.layout import Layout
 from tailo_pl.data.settings import task_fingerprint
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.evaluation import Episodes, Evaluation, episode_seeds, run_episodes, summarise
@@ -41,6 +42,7 @@ log = logging.getLogger(__name__)
 ModuleT = TypeVar("ModuleT", bound=StageModule)
 _HELD = "TAILO_RUN_HELD"  # set for the processes that `execute` starts: it holds the run's lock for them
 PACKAGES = ("tailo_pl", "torch", "lightning", "gymnasium", "gymnasium-robotics", "mujoco", "numpy")
+LAYOUT = "trajectories.npz"  # in a run's folder: the layout of TA
 
 
 def prepare(experiment: Experiment) -> Path:
@@ -67,6 +69,7 @@ def prepare(experiment: Experiment) -> Path:
             if (folder / "config.yaml").exists():  # meanwhile
                 raise UserError(f"{folder}: this run exists; choose another name=..., or delete it")
             write_json(folder / "data.json", describe_data(experiment))
+            Layout.of(experiment.task).write(folder / LAYOUT)
             _write_config(folder, config)  # last: a folder without it is no run yet
     except OSError as error:
         raise UserError(f"{folder}: cannot write the run ({error.strerror})") from error

@@ -1,0 +1,1 @@
+"""The report of one or more runs: what they found, what came out, and what another choice would have changed."""

@@ -1,0 +1,193 @@
+"""Contents: everything a report shows, in order, before it becomes a page or files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from tailo_pl.report.choices import negatives_figure, prior_table, scores_figure, weights_figures
+from tailo_pl.report.figure import Figure
+from tailo_pl.report.findings import find, origin_figure, trajectory_figures
+from tailo_pl.report.groups import Group, group_runs
+from tailo_pl.report.outcomes import comparison, score_figures, score_table
+from tailo_pl.report.reading import RunRecord, is_number, table
+from tailo_pl.report.training import training_figures
+
+_POINTS = 6000  # of a curve, divided among the runs: what keeps the page small
+
+
+@dataclass(frozen=True)
+class Block:
+    """Something under one heading.
+
+    Args:
+        key: its anchor.
+        heading: one line.
+        text: before the figures.
+        figures: in order.
+        tables: title and rows, the first of which is the head.
+        code: a file as it is, folded away.
+    """
+
+    key: str
+    heading: str
+    text: str = ""
+    figures: Sequence[Figure] = ()
+    tables: Sequence[tuple[str, list[list[str]]]] = ()
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class RunPart:
+    """What a report shows of one run."""
+
+    name: str
+    missing: Sequence[str]
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """All of a report."""
+
+    title: str
+    blocks: Sequence[Block]
+    runs: Sequence[RunPart]
+
+    @property
+    def figures(self) -> Iterator[Figure]:
+        """All figures, in order."""
+        parts = (self.blocks, *(run.blocks for run in self.runs))
+        return (figure for blocks in parts for block in blocks for figure in block.figures)
+
+
+def contents_of(runs: Sequence[RunRecord], title: str = "") -> Contents:
+    """What there is to show of these runs.
+
+    Args:
+        runs: one or more.
+        title: of the report; empty: the tasks' names.
+    """
+    groups = group_runs(runs)
+    blocks = [
+        Block(
+            "scores",
+            "Score",
+            "Scores are returns normalised so that 0 is the task's low reference and 100 the high one.",
+            score_figures(groups),
+            [("Mean ± standard deviation over seeds", score_table(groups))],
+        )
+    ]
+    if len(runs) > 1:
+        blocks.append(Block("comparison", "Comparison of methods", figures=comparison(groups)))
+    points = max(60, min(400, _POINTS // len(runs)))
+    parts = [
+        _part(run, group, number, points)
+        for number, (group, run) in enumerate((group, run) for group in groups for run in group.runs)
+    ]
+    tasks = list(dict.fromkeys(group.task for group in groups))
+    several = f"{len(runs)} runs on {len(tasks)} tasks"
+    return Contents(title or ("; ".join(tasks) if len(tasks) < 4 else several), blocks, parts)
+
+
+def _part(run: RunRecord, group: Group, number: int, points: int) -> RunPart:
+    key = f"r{number}"
+    training = training_figures(run, key, points)
+    blocks = [
+        *_found(run, group, key, points),
+        Block(
+            f"{key}-training",
+            "Training",
+            "" if training else "No stage of this run has logged anything that is drawn here.",
+            training,
+        ),
+        _record(run, key),
+    ]
+    return RunPart(f"{group.task} · {group.arm}, seed {run.seed}", run.missing, blocks)
+
+
+def _found(run: RunRecord, group: Group, key: str, points: int) -> list[Block]:
+    heading = "What the discriminator found"
+    found = find(run)
+    negatives = negatives_figure(run, key)
+    distribution = [negatives] if negatives else []
+    priors = prior_table(run)
+    tables = [("What each discriminator takes for the expert's", priors)] if priors else []
+    if isinstance(found, str):
+        return [Block(f"{key}-found", heading, found, distribution, tables)]
+    first = next(other for other in group.runs if not isinstance(find(other), str))
+    choices = weights_figures(found, key) if run is first else []
+    seed = "" if choices else f" The sliders for alpha and gamma are shown for seed {first.seed}."
+    return [
+        Block(
+            f"{key}-found",
+            heading,
+            figures=[*trajectory_figures(found, key, points), origin_figure(found, key), scores_figure(found, key)],
+        ),
+        Block(
+            f"{key}-choices",
+            "What to choose without ground truth",
+            "These are what other values would make of this run's own scores. eta_p acts while the discriminator is "
+            "trained, so another value needs another run; what can be said here is how much of TA each discriminator "
+            f"takes for the expert's, beside the eta_p it was told.{seed}",
+            [*distribution, *choices],
+            tables,
+        ),
+    ]
+
+
+def _record(run: RunRecord, key: str) -> Block:
+    """Data, timings, versions and configuration."""
+    tables = [
+        ("Data", _data(run)),
+        ("Stages", _stages(run)),
+        ("Versions", [["package", "version"], *([str(a), str(b)] for a, b in table(run.summary, "versions").items())]),
+    ]
+    return Block(
+        f"{key}-record",
+        "Data, configuration, versions, timings",
+        f"Run folder: {run.path}",
+        tables=[(title, rows) for title, rows in tables if len(rows) > 1],
+        code=yaml.safe_dump(dict(run.config), sort_keys=False, allow_unicode=True),
+    )
+
+
+def _data(run: RunRecord) -> list[list[str]]:
+    data, ts, ta = run.data, table(run.data, "ts"), table(run.data, "ta")
+    rows = [["part", "trajectories", "steps", "mean return"]]
+    if ts:
+        rows.append(["TS (states only)", _count(ts.get("trajectories")), _count(ts.get("states")), "—"])
+    if ta:
+        rows.append(["TA", _count(ta.get("trajectories")), _count(ta.get("steps")), "—"])
+    for origin in table(ta, "origins"):
+        part = table(ta, "origins", origin)
+        mean = part.get("mean_return")
+        shown = f"{mean:,.1f}" if is_number(mean) else "—"
+        rows.append([f"TA, {origin}", _count(part.get("trajectories")), _count(part.get("steps")), shown])
+    if data:
+        rows.append([f"source: {data.get('source')}; fingerprint {data.get('fingerprint')}", "", "", ""])
+    return rows
+
+
+def _stages(run: RunRecord) -> list[list[str]]:
+    rows = [["stage", "steps", "chosen step", "seconds", "CPU seconds", "last loss", "quality"]]
+    for stage in run.stages.values():
+        result, quality = stage.result, table(stage.result, "quality")
+        name = stage.name + (f" (taken over from {result['reused_from']})" if result.get("reused_from") else "")
+        numbers = [_number(result.get(field)) for field in ("seconds", "cpu_seconds", "loss")]
+        if not result:
+            name += " (not finished)"
+        shown = ", ".join(f"{field} {_number(value)}" for field, value in quality.items())
+        rows.append([name, _count(result.get("steps")), _count(result.get("chosen_step")), *numbers, shown])
+    return rows
+
+
+def _count(value: Any) -> str:
+    return f"{value:,.0f}" if is_number(value) else "—"
+
+
+def _number(value: Any) -> str:
+    return "—" if not is_number(value) else f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4g}"

@@ -1,0 +1,128 @@
+"""Figures as files for papers: the page's figures drawn by matplotlib, as PNG and SVG."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tailo_pl.errors import UserError
+from tailo_pl.files import whole_file
+from tailo_pl.report.figure import NEUTRAL, PALETTE, Figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SUFFIXES = (".png", ".svg")
+_STYLE: Any = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e4e8ec",
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "tailo",  # the same figure is the same file
+}
+_DASHES = {"solid": "-", "dashed": "--", "dotted": ":"}
+
+
+def draw_figures(figures: Iterable[Figure], folder: Path) -> list[Path]:
+    """Draw every figure that shows something into `folder`, as PNG and SVG named by its key.
+
+    Returns:
+        The files.
+    """
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure as Canvas
+    except ImportError as error:
+        raise UserError("--figures: matplotlib is not installed; pip install 'tailo_pl[report]' brings it") from error
+    written = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with matplotlib.rc_context(_STYLE):
+            for figure in figures:
+                if not figure.series:
+                    continue
+                rows = len(figure.categories) * len(figure.series)
+                canvas = Canvas(figsize=(5.5, 0.9 + 0.34 * rows if rows else 3.4), layout="constrained")
+                axes = canvas.add_subplot()
+                (_rows if rows else _curves)(figure, axes)
+                axes.set_title(figure.title, fontsize=10)
+                axes.set_xlabel(figure.x_label)
+                canvas.draw_without_rendering()
+                canvas.set_layout_engine("none")  # laid out once, for both files
+                for suffix in SUFFIXES:
+                    path = folder / f"{figure.key}{suffix}"
+                    with whole_file(path) as scratch:
+                        canvas.savefig(scratch, format=suffix[1:], dpi=200, metadata=_METADATA[suffix])
+                    written.append(path)
+    except OSError as error:
+        raise UserError(f"{error.filename or folder}: cannot be written ({error.strerror or error})") from error
+    return written
+
+
+_METADATA: dict[str, dict[str, Any]] = {".png": {}, ".svg": {"Date": None}}
+
+
+def _curves(figure: Figure, axes: Axes) -> None:
+    for series in figure.series:
+        color = _color(series.color)
+        name = None if series.thin else series.name
+        if figure.kind == "histogram":
+            axes.stairs(np.asarray(series.y), np.asarray(series.x), fill=True, alpha=0.45, color=color, label=name)
+            continue
+        if series.low is not None and series.high is not None:
+            axes.fill_between(np.asarray(series.x), series.low, series.high, color=color, alpha=0.18, linewidth=0)
+        look: dict[str, Any] = {"linewidth": 0.7, "alpha": 0.5} if series.thin else {"linewidth": 1.6}
+        marker = "o" if len(series.x) == 1 else ""
+        axes.plot(series.x, series.y, _DASHES[series.dash], color=color, label=name, marker=marker, **look)
+    if figure.shade is not None:
+        axes.axvspan(*figure.shade, color="black", alpha=0.08, linewidth=0)
+    _marks(figure, axes)
+    axes.set_ylabel(figure.y_label)
+    axes.xaxis.set_major_formatter("{x:,.6g}")
+    if len(axes.get_legend_handles_labels()[0]) > 1:
+        axes.legend(fontsize=7.5)
+
+
+def _rows(figure: Figure, axes: Axes) -> None:
+    count = len(figure.series)
+    places = np.arange(len(figure.categories), dtype=float)
+    for number, series in enumerate(figure.series):
+        at, values, color = (
+            places + (number - (count - 1) / 2) * 0.8 / count,
+            np.asarray(series.y),
+            _color(series.color),
+        )
+        if figure.kind == "intervals" and series.low is not None and series.high is not None:
+            reach = [values - np.asarray(series.low), np.asarray(series.high) - values]
+            axes.errorbar(values, at, xerr=reach, fmt="o", color=color, elinewidth=3, markersize=5)
+        else:
+            axes.barh(at, values, height=0.8 / count, color=color, label=series.name)
+        offset = (0, 9) if figure.kind == "intervals" else (6, 0)
+        for place, value in zip(at, values, strict=True):
+            axes.annotate(f"{value:.4g}", (value, place), offset, textcoords="offset points", fontsize=7.5, va="center")
+    axes.set_yticks(places, [textwrap.fill(name, 32) for name in figure.categories])
+    axes.invert_yaxis()
+    axes.margins(x=0.12, y=0.3 / max(1, len(places)))
+    if figure.x_range is not None:
+        axes.set_xlim(*figure.x_range)
+    _marks(figure, axes)
+    if count > 1:
+        axes.legend(fontsize=7.5)
+
+
+def _marks(figure: Figure, axes: Axes) -> None:
+    for mark in figure.marks:
+        draw = axes.axhline if mark.axis == "y" else axes.axvline
+        draw(mark.value, linestyle=(0, (5, 3)), linewidth=1, color=_color(mark.color), label=mark.label)
+
+
+def _color(index: int) -> str:
+    return "#1b1f24" if index == NEUTRAL else PALETTE[index % len(PALETTE)]

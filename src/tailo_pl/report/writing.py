@@ -1,0 +1,45 @@
+"""Writing a report: from run folders to one HTML file, and to figures for papers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tailo_pl.errors import UserError
+from tailo_pl.files import write_text
+from tailo_pl.report.contents import contents_of
+from tailo_pl.report.drawing import draw_figures
+from tailo_pl.report.page import render_page
+from tailo_pl.report.reading import read_run
+
+
+class Written(NamedTuple):
+    """What came of a report: the page, the figures, and a line for everything that was missing."""
+
+    page: Path
+    figures: list[Path]
+    missing: list[str]
+
+
+def write_report(
+    runs: Sequence[Path], out: Path, *, title: str = "", figures: Path | None = None, video: Path | None = None
+) -> Written:
+    """Write the report of these runs.
+
+    Args:
+        runs: their folders; the same one twice counts once.
+        out: the page, replaced if it is there.
+        title: of the page; empty: what the runs are about.
+        figures: folder for the figures as PNG and SVG; None: none.
+        video: an episode to embed; None: none.
+    """
+    records = [read_run(path) for path in {path.resolve(): path for path in runs}.values()]
+    contents = contents_of(records, title)
+    page = render_page(contents, video)
+    drawn = draw_figures(contents.figures, figures) if figures is not None else []
+    try:
+        write_text(out, page)
+    except OSError as error:
+        raise UserError(f"{out}: cannot be written ({error.strerror or error})") from error
+    return Written(out, drawn, [f"{record.path}: {line}" for record in records for line in record.missing])
