@@ -26,8 +26,10 @@ commands:
   evaluate   play a finished run's policy: tailo evaluate RUN --episodes 100
   data       list, inspect, make, convert: tailo data inspect logs.parquet
   score      score new logs with a trained run's discriminator: tailo score logs.csv --run RUN --out scores.csv
+  export     write the policy for other programs, as ONNX and torch.export: tailo export RUN
   results    run the cells of results/cells.yaml that are missing from the ledger, and write its tables
 """
+COMMANDS = tuple(line.split()[0] for line in HELP.split("commands:")[1].splitlines() if line.strip())
 
 
 class Interrupted(KeyboardInterrupt):
@@ -47,6 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
         "evaluate": _evaluate,
         "data": _data,
         "score": _score,
+        "export": _export,
         "results": _results,
         "run": _run,
     }
@@ -56,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
     command, rest = arguments[0], arguments[1:]
     try:
         if command not in commands:
-            raise UserError(f"command: {command!r} given, expected one of train, fit, evaluate, data, score, results")
+            raise UserError(f"command: {command!r} given, expected one of {', '.join(COMMANDS)}")
         _quieten()
         commands[command](rest)
     except UserError as error:
@@ -208,6 +211,12 @@ def _score(arguments: list[str]) -> None:
     from tailo_pl import data_commands
 
     data_commands.score(_Parser(prog="tailo score"), arguments)
+
+
+def _export(arguments: list[str]) -> None:
+    from tailo_pl import policy_commands
+
+    policy_commands.export(_Parser(prog="tailo export"), arguments)
 
 
 def _results(arguments: list[str]) -> None:

@@ -1,0 +1,54 @@
+"""The commands that take a policy out of a run: `tailo export`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+
+from tailo_pl.screen import console, table
+
+USAGE = {
+    "onnx": """\
+import gymnasium
+from tailo_pl import load_policy   # or onnxruntime alone: input "states", output "actions", float32
+
+policy = load_policy("{path}")
+env = gymnasium.make("YOUR-ENV")
+observation, _ = env.reset(seed=0)
+done = False
+while not done:
+    observation, reward, terminated, truncated, _ = env.step(policy(observation))
+    done = terminated or truncated
+""",
+    "torch_export": """\
+import torch
+
+# torch.export.load unpickles: only for files you made yourself
+policy = torch.export.load("{path}").module()
+with torch.inference_mode():
+    actions = policy(torch.zeros(1, {dim}))   # raw states, any number of rows
+""",
+}
+
+
+def export(parser: ArgumentParser, arguments: list[str]) -> None:
+    """Run `tailo export ...`."""
+    parser.description = "Write a run's policy, its normalisation inside, for other programs."
+    parser.add_argument("run", type=Path, help="folder of a finished run")
+    parser.add_argument("--format", action="append", default=[], help="onnx or torch_export (default: both)")
+    parser.add_argument("--out", type=Path, default=None, help="folder to write to (default: RUN/export)")
+    options = parser.parse_args(arguments)
+
+    from tailo_pl.export import CHECKED_STATES
+    from tailo_pl.export import export as write
+
+    written = write(options.run, options.format, options.out)
+    shown = table(f"policy of {options.run}", "format", "max difference", "file", left=("format", "file"), fold=True)
+    for one in written:
+        shown.add_row(one.format, f"{one.difference:.1e}", str(one.path))
+    out = console()
+    out.print(shown)
+    out.print(f"checked against the original on {CHECKED_STATES:,} states", highlight=False)
+    for one in written:
+        example = USAGE[one.format].format(path=one.path, dim=one.observation_dim)
+        out.print(f"\n# {one.format}\n{example}", highlight=False, markup=False, soft_wrap=True, end="")
