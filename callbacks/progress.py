@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
 from lightning import Callback, LightningModule, Trainer
@@ -9,6 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tailo_pl.callbacks.rollout import RolloutScore
+
+shown: ContextVar[bool] = ContextVar("shown", default=True)
+"""Whether bars are shown at all; what trains within someone else's program may switch them off."""
 
 
 class StageProgress(Callback):
@@ -27,7 +31,7 @@ class StageProgress(Callback):
         self._bar: Progress | None = None
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if not trainer.is_global_zero:
+        if not trainer.is_global_zero or not shown.get():
             return
         self._bar = Progress(
             TextColumn("{task.description:<10}"),

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 import yaml
 
 from tailo_pl.building import check_stages
@@ -237,7 +238,8 @@ def load_module(run_dir: Path, stage: str, kind: type[ModuleT]) -> ModuleT:
 def load_checkpoint(path: Path, kind: type[ModuleT]) -> ModuleT:
     """The module of a checkpoint, on the CPU, ready to use."""
     try:
-        module: ModuleT = kind.load_from_checkpoint(path, map_location="cpu", weights_only=True)
+        with torch.random.fork_rng(devices=[]):  # building a network draws its first weights
+            module: ModuleT = kind.load_from_checkpoint(path, map_location="cpu", weights_only=True)
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{path}: cannot be read as a {kind.__name__} ({reason})") from error
