@@ -27,6 +27,7 @@ commands:
   data       list, inspect, make, convert: tailo data inspect logs.parquet
   score      score new logs with a trained run's discriminator: tailo score logs.csv --run RUN --out scores.csv
   export     write the policy for other programs, as ONNX and torch.export: tailo export RUN
+  play       film the policy: tailo play RUN --out play.mp4
   results    run the cells of results/cells.yaml that are missing from the ledger, and write its tables
 """
 COMMANDS = tuple(line.split()[0] for line in HELP.split("commands:")[1].splitlines() if line.strip())
@@ -50,6 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
         "data": _data,
         "score": _score,
         "export": _export,
+        "play": _play,
         "results": _results,
         "run": _run,
     }
@@ -217,6 +219,12 @@ def _export(arguments: list[str]) -> None:
     from tailo_pl import policy_commands
 
     policy_commands.export(_Parser(prog="tailo export"), arguments)
+
+
+def _play(arguments: list[str]) -> None:
+    from tailo_pl import policy_commands
+
+    policy_commands.play(_Parser(prog="tailo play"), arguments)
 
 
 def _results(arguments: list[str]) -> None:

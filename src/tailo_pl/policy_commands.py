@@ -1,7 +1,8 @@
-"""The commands that take a policy out of a run: `tailo export`."""
+"""The commands that take a policy out of a run: `tailo export` and `tailo play`."""
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser
 from pathlib import Path
 
@@ -52,3 +53,40 @@ def export(parser: ArgumentParser, arguments: list[str]) -> None:
     for one in written:
         example = USAGE[one.format].format(path=one.path, dim=one.observation_dim)
         out.print(f"\n# {one.format}\n{example}", highlight=False, markup=False, soft_wrap=True, end="")
+
+
+def play(parser: ArgumentParser, arguments: list[str]) -> None:
+    """Run `tailo play ...`."""
+    parser.description = "Film a finished run's policy at work."
+    parser.add_argument("run", type=Path, help="folder of a finished run")
+    parser.add_argument("--out", type=Path, default=Path("play.mp4"), help="default play.mp4; also .gif")
+    parser.add_argument("--episodes", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=None, help="decides the initial states (default: the run's seed)")
+    parser.add_argument("--width", type=int, default=640)
+    parser.add_argument("--height", type=int, default=480)
+    options = parser.parse_args(arguments)
+
+    renderer = os.environ.get("MUJOCO_GL")
+    os.environ["MUJOCO_GL"] = "disable"  # here: the process that draws gets it, and a bad choice would end the import
+    try:
+        from tailo_pl.video import record
+
+        played = record(
+            options.run,
+            options.out,
+            episodes=options.episodes,
+            seed=options.seed,
+            width=options.width,
+            height=options.height,
+            renderer=renderer,
+        )
+    finally:
+        del os.environ["MUJOCO_GL"]
+        if renderer is not None:
+            os.environ["MUJOCO_GL"] = renderer
+    shown = table(f"episodes of {options.run}", "episode", "return", "length", "ended by itself")
+    for number, one in enumerate(played):
+        shown.add_row(str(number), f"{one.returned:.2f}", f"{one.length:,}", "yes" if one.terminated else "no")
+    out = console()
+    out.print(shown)
+    out.print(f"film {options.out}", highlight=False, soft_wrap=True)

@@ -42,6 +42,7 @@ def table(title: str, *columns: str, left: Collection[str] = (), fold: bool = Fa
         box=None if plain else box.HEAVY_HEAD,
         title_justify="left" if plain else "center",
         pad_edge=not plain,
+        min_width=len(title) if plain else None,  # or a long title is broken to the width of the columns
     )
     for column in columns:
         made.add_column(column, justify="left" if column in left else "right", overflow="fold" if fold else "ellipsis")
