@@ -115,7 +115,7 @@ def test_without_renderer_package_run_or_environment(
     assert "expected a finished run" in refused(str(incomplete))
     config = yaml.safe_load((run_dir / "config.yaml").read_text())
     config["env"] |= {"name": "none", "class_path": None}
-    (incomplete / "config.yaml").write_text(yaml.safe_dump(config))
+    (incomplete / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     assert "this run has no environment to play in (env=none)" in refused(str(incomplete))
     if sys.platform == "linux":
         monkeypatch.setenv("MUJOCO_GL", "nonsense")  # which MuJoCo refuses when the drawing process imports it
