@@ -29,6 +29,7 @@ commands:
   export     write the policy for other programs, as ONNX and torch.export: tailo export RUN
   play       film the policy: tailo play RUN --out play.mp4
   results    run the cells of results/cells.yaml that are missing from the ledger, and write its tables
+  completion what a shell needs to complete commands: tailo completion bash
 """
 COMMANDS = tuple(line.split()[0] for line in HELP.split("commands:")[1].splitlines() if line.strip())
 
@@ -53,6 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
         "export": _export,
         "play": _play,
         "results": _results,
+        "completion": _completion,
         "run": _run,
     }
     if not arguments or arguments[0] in ("-h", "--help", "help"):
@@ -194,13 +196,14 @@ def _evaluate(arguments: list[str]) -> None:
     parser.add_argument("run", type=Path, help="folder of the run")
     parser.add_argument("--episodes", type=int, default=100)
     parser.add_argument("--seed", type=int, default=None, help="decides the initial states (default: the run's seed)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
 
     from tailo_pl import run
     from tailo_pl.console import show_evaluation
 
     _, evaluation = run.evaluate(options.run, options.episodes, options.seed)
-    show_evaluation(evaluation, options.run)
+    show_evaluation(evaluation, options.run, as_json=options.json)
 
 
 def _data(arguments: list[str]) -> None:
@@ -239,6 +242,15 @@ def _results(arguments: list[str]) -> None:
     if not options.tables:
         ledger.run_missing(options.cells, options.only)
     ledger.write_tables(options.cells.parent)
+
+
+def _completion(arguments: list[str]) -> None:
+    parser = _Parser(prog="tailo completion", description="Print a script that completes commands and their choices.")
+    parser.add_argument("shell", help="bash, zsh or fish")
+
+    from tailo_pl.completion import completion
+
+    sys.stdout.write(completion(parser.parse_args(arguments).shell, COMMANDS))
 
 
 def _run(arguments: list[str]) -> None:

@@ -6,7 +6,9 @@ import os
 from argparse import ArgumentParser
 from pathlib import Path
 
-from tailo_pl.screen import console, table
+from rich.table import Table
+
+from tailo_pl.screen import console, show
 
 USAGE = {
     "onnx": """\
@@ -44,11 +46,14 @@ def export(parser: ArgumentParser, arguments: list[str]) -> None:
     from tailo_pl.export import export as write
 
     written = write(options.run, options.format, options.out)
-    shown = table(f"policy of {options.run}", "format", "max difference", "file", left=("format", "file"), fold=True)
+    shown = Table(title=f"policy of {options.run}")
+    shown.add_column("format")
+    shown.add_column("max difference", justify="right")
+    shown.add_column("file", overflow="fold")
     for one in written:
         shown.add_row(one.format, f"{one.difference:.1e}", str(one.path))
+    show(shown)
     out = console()
-    out.print(shown)
     out.print(f"checked against the original on {CHECKED_STATES:,} states", highlight=False)
     for one in written:
         example = USAGE[one.format].format(path=one.path, dim=one.observation_dim)
@@ -84,9 +89,10 @@ def play(parser: ArgumentParser, arguments: list[str]) -> None:
         del os.environ["MUJOCO_GL"]
         if renderer is not None:
             os.environ["MUJOCO_GL"] = renderer
-    shown = table(f"episodes of {options.run}", "episode", "return", "length", "ended by itself")
+    shown = Table(title=f"episodes of {options.run}")
+    for column in ("episode", "return", "length", "ended by itself"):
+        shown.add_column(column, justify="right")
     for number, one in enumerate(played):
         shown.add_row(str(number), f"{one.returned:.2f}", f"{one.length:,}", "yes" if one.terminated else "no")
-    out = console()
-    out.print(shown)
-    out.print(f"film {options.out}", highlight=False, soft_wrap=True)
+    show(shown)
+    console().print(f"film {options.out}", highlight=False, soft_wrap=True)
