@@ -9,7 +9,7 @@ ARGS    =
 RESUME  =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test format results bench bench-score audit clean
+.PHONY: help setup train test format docs results bench bench-score audit clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -37,6 +37,10 @@ format: $(READY)  ## let ruff format and fix the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(READY)  ## build the documentation into site/, warnings are errors
+	$(BIN)/python tools/docs_pages.py
+	$(BIN)/zensical build --clean --strict
+
 results: $(READY)  ## measure the cells missing from results/ and write the tables
 	$(BIN)/tailo results $(ARGS)
 
@@ -51,4 +55,4 @@ audit: $(READY)  ## look every locked package up in the database of known vulner
 	$(BIN)/python -m pip_audit --strict --no-deps --disable-pip --requirement constraints.txt
 
 clean:  ## remove the virtual environment and caches of tools
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build dist src/*.egg-info
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build dist site .cache src/*.egg-info

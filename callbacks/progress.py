@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
 from lightning import Callback, LightningModule, Trainer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tailo_pl.callbacks.rollout import RolloutScore
+from tailo_pl.screen import console
+
+shown: ContextVar[bool] = ContextVar("shown", default=True)
+"""Whether bars are shown at all; what trains within someone else's program may switch them off."""
 
 
 class StageProgress(Callback):
@@ -27,7 +31,7 @@ class StageProgress(Callback):
         self._bar: Progress | None = None
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if not trainer.is_global_zero:
+        if not trainer.is_global_zero or not shown.get():
             return
         self._bar = Progress(
             TextColumn("{task.description:<10}"),
@@ -37,7 +41,7 @@ class StageProgress(Callback):
             TimeElapsedColumn(),
             TextColumn("{task.fields[speed]}"),
             TextColumn("{task.fields[score]}"),
-            console=Console(stderr=True),
+            console=console(stderr=True),
         )
         self._task = self._bar.add_task(
             self._label, total=trainer.max_steps, completed=trainer.global_step, speed="", score=""

@@ -13,6 +13,7 @@ from tailo_pl.data.datamodule import TaskData
 from tailo_pl.data.settings import Task
 from tailo_pl.data.sources.source import Bounds
 from tailo_pl.experiment import Experiment, Stage, parse
+from tailo_pl.live_logs import require_package
 from tailo_pl.models.stage import StageModule
 
 FIT_FOLDER = "fits"  # where `tailo fit` writes when the saved config is used as it is
@@ -44,14 +45,15 @@ def stage_config(
     arguments["observation_dim"] = observation_dim
     if stage.data.get("batches") == "weighted":
         arguments["action_low"], arguments["action_high"] = map(list, bounds)
-    logger = experiment.class_config("logger")
-    logger["init_args"] |= {"save_dir": FIT_FOLDER, "name": name}
+    loggers = experiment.logger_configs()
+    for logger in loggers:
+        logger["init_args"] |= {"save_dir": FIT_FOLDER, "name": name}
     return {
         "seed_everything": stage.seed,
         "trainer": {
             **experiment.config["trainer"],
             "max_steps": stage.max_steps,
-            "logger": logger,
+            "logger": loggers,
             "plugins": [{"class_path": "tailo_pl.checkpoints.WholeCheckpoints"}],
             "callbacks": _callbacks(experiment, name, stage),
             **_validation(stage),
@@ -111,7 +113,10 @@ def _callbacks(experiment: Experiment, name: str, stage: Stage) -> list[dict[str
 def build_stage(config: dict[str, Any], folder: Path, task: Task) -> Built:
     """Instantiate a stage's configuration, writing to `folder`, on a task that is already loaded."""
     config = copy.deepcopy(config)
-    config["trainer"]["logger"]["init_args"] |= {"save_dir": str(folder.parent), "version": ""}
+    metrics, *beside = config["trainer"]["logger"]
+    metrics["init_args"]["version"] = ""
+    for logger in (metrics, *beside):
+        logger["init_args"]["save_dir"] = str(folder.parent)
     config["trainer"]["default_root_dir"] = str(folder)
     for key in ("negatives", "weights"):
         if config["data"].get(key):
@@ -124,12 +129,14 @@ def build_stage(config: dict[str, Any], folder: Path, task: Task) -> Built:
 
 def check_stages(experiment: Experiment) -> None:
     """Build every stage's trainer and module once, on made-up dimensions, so that mistakes show before any work."""
+    for logger in experiment.logger_configs():
+        require_package(logger["class_path"])  # said in a line; jsonargparse would say it in a page
     for name in experiment.stages:
-        parse(
-            stage_parser(),
-            stage_config(experiment, name, 1, ((-1.0,), (1.0,))),
-            {"model": f"method.stages.{name}.model"},
-        )
+        config = stage_config(experiment, name, 1, ((-1.0,), (1.0,)))
+        rename = {"model": f"method.stages.{name}.model", "trainer.logger": "logger"}
+        parse(stage_parser(), config, rename, instantiate=False)
+        config["trainer"]["logger"] = config["trainer"]["logger"][:1]  # others may open a database when they are built
+        parse(stage_parser(), config, rename)
 
 
 def stage_parser() -> ArgumentParser:

@@ -34,8 +34,12 @@ commands:
   table      finished runs side by side, mean ± std over seeds: tailo table runs   (--format csv, markdown, json)
   prepare    all of `train` but the training; a cluster then starts the processes: srun tailo run RUN
   report     one page about runs, to open in a browser: tailo report RUN... --out report.html --figures figures
+  export     write the policy for other programs, as ONNX and torch.export: tailo export RUN
+  play       film the policy: tailo play RUN --out play.mp4
   results    run the cells of results/cells.yaml that are missing from the ledger, and write its tables
+  completion what a shell needs to complete commands: tailo completion bash
 """
+COMMANDS = tuple(line.split()[0] for line in HELP.split("commands:")[1].splitlines() if line.strip())
 
 
 class Interrupted(KeyboardInterrupt):
@@ -57,8 +61,11 @@ def main(arguments: list[str] | None = None) -> int:
         "score": _score,
         "table": _table,
         "report": _report,
-        "results": _results,
+        "export": _export,
+        "play": _play,
         "prepare": _prepare,
+        "results": _results,
+        "completion": _completion,
         "run": _run,
     }
     if not arguments or arguments[0] in ("-h", "--help", "help"):
@@ -67,7 +74,7 @@ def main(arguments: list[str] | None = None) -> int:
     command, rest = arguments[0], arguments[1:]
     try:
         if command not in commands:
-            raise UserError(f"command: {command!r} given, expected one of {', '.join(commands)}")
+            raise UserError(f"command: {command!r} given, expected one of {', '.join(COMMANDS)}")
         _quieten()
         if command != "run":  # whose processes have others to think of
             _end_like_ctrl_c(signal.SIGTERM)
@@ -258,13 +265,14 @@ def _evaluate(arguments: list[str]) -> None:
     parser.add_argument("run", type=Path, help="folder of the run")
     parser.add_argument("--episodes", type=int, default=100)
     parser.add_argument("--seed", type=int, default=None, help="decides the initial states (default: the run's seed)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
 
     from tailo_pl import run
     from tailo_pl.console import show_evaluation
 
     _, evaluation = run.evaluate(options.run, options.episodes, options.seed)
-    show_evaluation(evaluation, options.run)
+    show_evaluation(evaluation, options.run, as_json=options.json)
 
 
 def _data(arguments: list[str]) -> None:
@@ -316,6 +324,18 @@ def _report(arguments: list[str]) -> None:
     show_report(written)
 
 
+def _export(arguments: list[str]) -> None:
+    from tailo_pl import policy_commands
+
+    policy_commands.export(_Parser(prog="tailo export"), arguments)
+
+
+def _play(arguments: list[str]) -> None:
+    from tailo_pl import policy_commands
+
+    policy_commands.play(_Parser(prog="tailo play"), arguments)
+
+
 def _results(arguments: list[str]) -> None:
     parser = _Parser(prog="tailo results", description="Fill the ledger and write the tables made from it.")
     parser.add_argument("--cells", type=Path, default=Path("results/cells.yaml"), help="list of cells")
@@ -339,6 +359,15 @@ def _prepare(arguments: list[str]) -> None:
         show_data(experiment, run_dir)
 
     _compose(arguments, job)
+
+
+def _completion(arguments: list[str]) -> None:
+    parser = _Parser(prog="tailo completion", description="Print a script that completes commands and their choices.")
+    parser.add_argument("shell", help="bash, zsh or fish")
+
+    from tailo_pl.completion import completion
+
+    sys.stdout.write(completion(parser.parse_args(arguments).shell, COMMANDS))
 
 
 def _run(arguments: list[str]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -15,6 +17,7 @@ from tailo_pl.data.progress import listener
 from tailo_pl.envs.evaluation import Evaluation
 from tailo_pl.experiment import Experiment
 from tailo_pl.run import describe_data
+from tailo_pl.screen import console, show
 from tailo_pl.table import COLUMNS, Row
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ def making_data() -> Iterator[None]:
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
-        console=Console(stderr=True),
+        console=console(stderr=True),
     )
 
     def tell(what: str, done: int, total: int) -> None:
@@ -52,17 +55,17 @@ def show_data(experiment: Experiment, run_dir: Path) -> None:
     """Before training: what is run on which data."""
     data = describe_data(experiment)
     names = experiment.names
-    console = Console(stderr=True)
-    console.print(
+    out = console(stderr=True)
+    out.print(
         f"[bold]{names['env']}[/] · setting {names['setting']} · method {names['method']} · preset {names['preset']} "
         f"· seed {experiment.config['seed']}"
     )
-    console.print(f"data {data['source']} (fingerprint {data['fingerprint']})")
-    console.print(f"TS {data['ts']['states']:,} states in {data['ts']['trajectories']:,} trajectories")
+    out.print(f"data {data['source']} (fingerprint {data['fingerprint']})")
+    out.print(f"TS {data['ts']['states']:,} states in {data['ts']['trajectories']:,} trajectories")
     counts = [f"{origin} {part['trajectories']:,}" for origin, part in data["ta"]["origins"].items()]
     origins = ", ".join(counts[:6]) + (f" and {len(counts) - 6} more" if len(counts) > 6 else "")
-    console.print(f"TA {data['ta']['steps']:,} steps in {data['ta']['trajectories']:,} trajectories ({origins})")
-    console.print(f"run {run_dir}", highlight=False, soft_wrap=True)
+    out.print(f"TA {data['ta']['steps']:,} steps in {data['ta']['trajectories']:,} trajectories ({origins})")
+    out.print(f"run {run_dir}", highlight=False, soft_wrap=True)
 
 
 def show_summary(summary: dict[str, Any], run_dir: Path) -> None:
@@ -81,14 +84,16 @@ def show_summary(summary: dict[str, Any], run_dir: Path) -> None:
             _quality(stage["quality"]),
             _score(summary) if last else "",
         )
-    console = Console()
-    console.print(table)
+    show(table)
     if not summary["failure"]:
-        console.print(f"policy {run_dir / summary['checkpoint']}", highlight=False, soft_wrap=True)
+        console().print(f"policy {run_dir / summary['checkpoint']}", highlight=False, soft_wrap=True)
 
 
-def show_evaluation(evaluation: Evaluation, run_dir: Path) -> None:
+def show_evaluation(evaluation: Evaluation, run_dir: Path, *, as_json: bool = False) -> None:
     """The outcome of `tailo evaluate`."""
+    if as_json:
+        sys.stdout.write(json.dumps({"run": str(run_dir), **asdict(evaluation)}, indent=1) + "\n")
+        return
     table = Table(title=f"{evaluation.episodes} episodes of {run_dir}")
     for column in ("score", "return", "length", "success"):
         table.add_column(column, justify="right")
@@ -98,7 +103,7 @@ def show_evaluation(evaluation: Evaluation, run_dir: Path) -> None:
         f"{evaluation.mean_length:.1f}",
         "" if evaluation.success is None else f"{evaluation.success:.2f}",
     )
-    Console().print(table)
+    show(table)
 
 
 def show_table(rows: list[Row]) -> None:
@@ -114,19 +119,19 @@ def show_table(rows: list[Row]) -> None:
         )
     for line in cells:
         table.add_row(*(line[at] for at in shown))
-    Console().print(table)
+    show(table)
 
 
 def show_report(written: Written) -> None:
     """The outcome of `tailo report`: what was missing, then where everything lies."""
     for line in written.missing:
-        Console(stderr=True).print(f"missing: {line}", highlight=False, markup=False, soft_wrap=True)
-    console = Console()
+        console(stderr=True).print(f"missing: {line}", highlight=False, markup=False, soft_wrap=True)
+    out = console()
     if written.figures:
-        console.print(
+        out.print(
             f"{len(written.figures)} files of figures in {written.figures[0].parent}", highlight=False, soft_wrap=True
         )
-    console.print(f"report {written.page}", highlight=False, markup=False, soft_wrap=True)
+    out.print(f"report {written.page}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _quality(numbers: dict[str, float]) -> str:

@@ -9,7 +9,6 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
@@ -21,6 +20,7 @@ from tailo_pl.data.inspection import inspect
 from tailo_pl.data.inspection_table import tables
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
+from tailo_pl.screen import console, show
 
 
 def data(parser: ArgumentParser, arguments: list[str]) -> None:
@@ -72,11 +72,11 @@ def score(parser: ArgumentParser, arguments: list[str]) -> None:
             f"{means[number]:.3f}",
             f"{shares[number] / shares.sum():.2%}",
         )
-    console = Console()
-    console.print(table)
+    show(table)
+    out = console()
     if len(best) > 10:
-        console.print("the five that score highest and the five that score lowest")
-    console.print(f"scores {options.out}", highlight=False, soft_wrap=True)
+        out.print("the five that score highest and the five that score lowest")
+    out.print(f"scores {options.out}", highlight=False, soft_wrap=True)
 
 
 def _add_columns(parser: ArgumentParser) -> None:
@@ -116,10 +116,9 @@ def _list(options: Namespace) -> None:
     for entry in entries:
         there = entry.size is not None
         table.add_row(entry.name, entry.source, decimal(entry.size or 0) if there else "–", entry.path if there else "")
-    console = Console()
-    console.print(table)
+    show(table)
     if options.source is None:
-        console.print(
+        console().print(
             "– is made or downloaded when it is used. `tailo data list d4rl` names all of D4RL's data sets.",
             highlight=False,
         )
@@ -130,9 +129,8 @@ def _inspect(options: Namespace) -> None:
     if options.json:
         sys.stdout.write(json.dumps(asdict(inspection), indent=1) + "\n")
         return
-    console = Console()
     for table in tables(inspection):
-        console.print(table)
+        show(table)
 
 
 def _make(options: Namespace) -> None:
@@ -153,7 +151,7 @@ def _convert(options: Namespace) -> None:
         raise UserError(f"{options.output}: this file exists; choose another name, or delete it")
     trajectories = _open([options.input], options)
     write_file(options.output, trajectories)
-    Console().print(
+    console().print(
         f"{trajectories.steps:,} steps in {len(trajectories):,} trajectories written to {options.output}",
         highlight=False,
         soft_wrap=True,

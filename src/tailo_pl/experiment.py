@@ -165,6 +165,11 @@ class Experiment:
         """`group` as class_path and init_args, as jsonargparse writes it."""
         return as_class(self.config[group], _OWN_KEYS[group])
 
+    def logger_configs(self) -> list[dict[str, Any]]:
+        """metrics.csv's logger first, then the one beside it, where there is one."""
+        beside = self.config["logger"].get("beside")
+        return [self.class_config("logger"), *([] if beside is None else [as_class(beside, ())])]
+
 
 def _recorded_bounds(ta: Trajectories) -> Bounds:
     if ta.recording.actions is None:
@@ -190,7 +195,7 @@ _OWN_KEYS = {
     "env": ("name", "gamma", "std_floor", "fast_policy_steps"),
     "source": ("name",),
     "setting": ("name", "beta_2"),
-    "logger": (),
+    "logger": ("beside",),
 }
 _TOP_KEYS = {
     "method", "preset", "env", "source", "setting", "trainer", "logger",
@@ -289,11 +294,21 @@ def _typed(kind: type[Any], values: Any, name: str) -> Any:
     return parse(parser, {"stage": dict(values)}, rename={"stage": name})["stage"]
 
 
-def parse(parser: ArgumentParser, values: dict[str, Any], rename: Mapping[str, str] | None = None) -> Namespace:
-    """Parse and instantiate what may be named (`tailo_pl.trusted`), with jsonargparse's complaints as one line."""
+def parse(
+    parser: ArgumentParser,
+    values: dict[str, Any],
+    rename: Mapping[str, str] | None = None,
+    *,
+    instantiate: bool = True,
+) -> Namespace:
+    """Parse and, unless told not to, instantiate what may be named (`tailo_pl.trusted`).
+
+    jsonargparse's complaints come as one line.
+    """
     restrict_imports()
     try:
-        built: Namespace = parser.instantiate(parser.parse_object(values))
+        parsed = parser.parse_object(values)
+        built: Namespace = parser.instantiate(parsed) if instantiate else parsed
         return built
     except (ArgumentError, ValueError, TypeError, MisconfigurationException) as error:
         raise as_user_error(error, rename) from error

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 import yaml
 
 from tailo_pl.building import check_stages
@@ -290,13 +291,27 @@ def read_summary(run_dir: Path) -> dict[str, Any]:
 
 def load_module(run_dir: Path, stage: str, kind: type[ModuleT]) -> ModuleT:
     """The trained module of a finished stage, on the CPU, ready to use."""
-    path = run_dir / stage / "checkpoints" / "last.ckpt"
+    return load_checkpoint(run_dir / stage / "checkpoints" / "last.ckpt", kind)
+
+
+def load_checkpoint(path: Path, kind: type[ModuleT]) -> ModuleT:
+    """The module of a checkpoint, on the CPU, ready to use."""
     try:
-        module: ModuleT = kind.load_from_checkpoint(path, map_location="cpu", weights_only=True)
+        with torch.random.fork_rng(devices=[]):  # building a network draws its first weights
+            module: ModuleT = kind.load_from_checkpoint(path, map_location="cpu", weights_only=True)
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{path}: cannot be read as a {kind.__name__} ({reason})") from error
     return module.eval()
+
+
+def load_run_policy(run_dir: Path) -> WeightedBCPolicy:
+    """The trained policy of a finished run."""
+    summary = read_summary(run_dir)
+    if summary["failure"]:
+        failure = summary["failure"]
+        raise UserError(f"{run_dir}: stage {failure['stage']} ended in a numerical error at step {failure['step']}")
+    return load_module(run_dir, summary["stages"][-1]["stage"], WeightedBCPolicy)
 
 
 def evaluate(run_dir: Path, episodes: int, seed: int | None = None) -> tuple[Episodes, Evaluation]:
@@ -315,10 +330,7 @@ def evaluate(run_dir: Path, episodes: int, seed: int | None = None) -> tuple[Epi
     environment = experiment.environment
     if environment is None:
         raise UserError(f"{run_dir}: this run has no environment to play in (env=none)")
-    if summary["failure"]:
-        failure = summary["failure"]
-        raise UserError(f"{run_dir}: stage {failure['stage']} ended in a numerical error at step {failure['step']}")
-    policy = load_module(run_dir, summary["stages"][-1]["stage"], WeightedBCPolicy)
+    policy = load_run_policy(run_dir)
     simulator = environment.simulator(min(episodes, environment.rows))
     try:
         seeds = episode_seeds(experiment.config["seed"] if seed is None else seed, "evaluate", episodes)

@@ -59,7 +59,7 @@ def cached(name: str, identity: Mapping[str, Any], fill: Callable[[Path], None])
         _make_folder(scratch)
         try:
             fill(scratch)
-            _publish(scratch, folder, identity)
+            publish(scratch, folder, identity)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
     return read(folder)
@@ -85,7 +85,12 @@ def _writing(folder: Path) -> Iterator[None]:
 
 def content_fingerprint(name: str, identity: Mapping[str, Any]) -> str:
     """A short name for what an entry holds, from its manifest."""
-    return fingerprint(json.loads((entry_folder(name, identity) / "manifest.json").read_text())["sha256"])
+    return folder_fingerprint(entry_folder(name, identity))
+
+
+def folder_fingerprint(folder: Path) -> str:
+    """A short name for what a folder written by `publish` holds."""
+    return fingerprint(json.loads((folder / "manifest.json").read_text())["sha256"])
 
 
 def entry_folder(name: str, identity: Mapping[str, Any]) -> Path:
@@ -111,7 +116,7 @@ def save_labels(folder: Path, origins: Sequence[str]) -> None:
     np.save(folder / "origins.npy", np.array(origins, dtype=np.str_))
 
 
-def _publish(scratch: Path, folder: Path, identity: Mapping[str, Any]) -> None:
+def publish(scratch: Path, folder: Path, identity: Mapping[str, Any]) -> None:
     """Add the manifest to a filled folder, then rename it: `folder` appears at once and whole."""
     digests = {path.stem: _digest(path) for path in sorted(scratch.glob("*.npy"))}
     manifest = {"schema": SCHEMA, "identity": dict(identity), "whole": "index" not in digests, "sha256": digests}

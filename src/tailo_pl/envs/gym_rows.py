@@ -53,6 +53,23 @@ class GymRows:
             self._elapsed[rows] >= self.horizon,
         )
 
+    @property
+    def model(self) -> Any:
+        return self._mujoco(0).model
+
+    @property
+    def step_seconds(self) -> float:
+        return float(self._mujoco(0).dt)
+
+    def pose(self, row: int) -> NDArray[np.float64]:
+        pose: NDArray[np.float64] = self._mujoco(row).data.qpos.copy()
+        return pose
+
+    def _mujoco(self, row: int) -> Any:
+        """The environment with MuJoCo's model and data; gymnasium-robotics' mazes hold it inside."""
+        env = self._envs[row].unwrapped
+        return getattr(env, "point_env", env)
+
     def close(self) -> None:
         for env in self._envs:
             env.close()

@@ -185,6 +185,17 @@ class Locomotion:
             truncated=self._elapsed[rows] >= self.horizon,
         )
 
+    @property
+    def model(self) -> mujoco.MjModel:
+        return self._model
+
+    @property
+    def step_seconds(self) -> float:
+        return float(self._model.opt.timestep * self._task.frame_skip)
+
+    def pose(self, row: int) -> Floats:
+        return self._states[row, self._qpos].copy()
+
     def close(self) -> None:
         """End the threads."""
         if self._pool is not None:

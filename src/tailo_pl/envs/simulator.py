@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,4 +42,23 @@ class Simulator(Protocol):
 
     def close(self) -> None:
         """Free threads and models."""
+        ...
+
+
+@runtime_checkable
+class Drawn(Simulator, Protocol):
+    """A simulator whose rows can be drawn."""
+
+    @property
+    def model(self) -> mujoco.MjModel:
+        """What is simulated, as it stands since the last reset."""
+        ...
+
+    @property
+    def step_seconds(self) -> float:
+        """Simulated time of a control step."""
+        ...
+
+    def pose(self, row: int) -> NDArray[np.float64]:
+        """Positions of all joints of a row, now."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -78,15 +79,7 @@ class Files(Source):
     def action_bounds(self, name: str) -> Bounds | None:
         if self._low is None or self._high is None:
             return None
-        width = self.part(name).actions.shape[1]
-        low, high = (_per_dimension(name, value, width) for name, value in (("low", self._low), ("high", self._high)))
-        for dimension, (lower, upper) in enumerate(zip(low, high, strict=True)):
-            if not lower < upper:
-                raise UserError(
-                    f"source.action_low, source.action_high: {lower:g} and {upper:g} given for dimension {dimension}, "
-                    "expected low < high"
-                )
-        return low, high
+        return given_bounds(self._low, self._high, self.part(name).actions.shape[1])
 
     def describe(self) -> str:
         names = {part: patterns if isinstance(patterns, str) else ", ".join(patterns)
@@ -122,7 +115,19 @@ def _identity(path: Path) -> list[object]:
     return [str(path.resolve()), status.st_size, status.st_mtime_ns]
 
 
-def _per_dimension(name: str, value: float | list[float], width: int) -> tuple[float, ...]:
+def given_bounds(low: float | Sequence[float], high: float | Sequence[float], width: int) -> Bounds:
+    """Bounds of `width` actions from what the user gave: one number for all dimensions, or one each."""
+    lows, highs = _per_dimension("low", low, width), _per_dimension("high", high, width)
+    for dimension, (lower, upper) in enumerate(zip(lows, highs, strict=True)):
+        if not lower < upper:
+            raise UserError(
+                f"source.action_low, source.action_high: {lower:g} and {upper:g} given for dimension {dimension}, "
+                "expected low < high"
+            )
+    return lows, highs
+
+
+def _per_dimension(name: str, value: float | Sequence[float], width: int) -> tuple[float, ...]:
     values = [value] * width if isinstance(value, (int, float)) else list(value)
     if len(values) != width or not np.isfinite(values).all():
         raise UserError(f"source.action_{name}: {values} given, expected {width} finite numbers as TA has actions")

@@ -1,0 +1,335 @@
+"""TAILO for notebooks: `TAILO(alpha=2).fit(ts, ta).predict(states)` on arrays, in scikit-learn's manner."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import shutil
+import tempfile
+import uuid
+import warnings
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tailo_pl.errors import UserError
+from tailo_pl.policies import Policy, load_policy
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from tailo_pl.data.settings import Task
+    from tailo_pl.data.trajectories import Trajectories
+    from tailo_pl.experiment import Experiment
+
+States = ArrayLike | Sequence[ArrayLike]
+"""One array of states (rows, dim), or a list of them, one per trajectory."""
+StateActions = Sequence[tuple[ArrayLike, ArrayLike]] | Mapping[str, ArrayLike]
+"""A list of (states, actions), one per trajectory; or a mapping with observations, actions and offsets."""
+
+
+class NotFittedError(ValueError, AttributeError):
+    """Something was asked of an estimator that `fit` has to make first."""
+
+
+class TAILO:
+    """Trajectory-aware imitation learning from observations, as an estimator.
+
+    The same stages as `tailo train source=files`, on the same code: what it trains is a run with a folder, which every
+    other command reads. Parameters are stored as they are given and looked at by `fit`.
+
+    Args:
+        alpha: strength of the exponential in the weights.
+        beta_1: quantile of the trajectories' mean scores below which all their states are safe negatives, in (0, 1).
+        beta_2: share of the debiased loss in the second discriminator, in [0, 1]; 1 where the bodies differ.
+        eta_p: assumed share of expert states in TA, in (0, 1).
+        gamma: discount of the weights along the trajectory, in [0, 1).
+        lipschitz: weight lambda of the gradient penalty; 0 switches it off.
+        score: `logit`: R = D(s); `probability`: R = 10*c(s), the ablation.
+        preset: `fast` or `paper`: budget and arithmetic.
+        pretrain_steps: of the first discriminator; None: the preset's.
+        formal_steps: of the second discriminator; None: the preset's.
+        policy_steps: of the policy; None: the preset's.
+        seed: of networks and batches.
+        action_low: lower bounds of the actions, one number or one each; None: those of the data.
+        action_high: upper bounds.
+        directory: where the run and its data are kept; None: a temporary folder that goes with this object.
+        overrides: any other setting as on the command line, e.g. `["preset.policy_batch=256"]`.
+        verbose: show progress bars.
+
+    Attributes:
+        policy_: the trained policy, a callable.
+        weights_: W(s, a) of every step of TA, in order, the largest 1.
+        scores_: R(s) of every step of TA.
+        offsets_: trajectory i of TA has the steps from `offsets_[i]` to `offsets_[i + 1]`.
+        n_features_in_: numbers in a state.
+        run_dir_: folder of the run.
+        summary_: what the run reports: quality of each stage, timings, versions.
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.25,
+        beta_1: float = 0.8,
+        beta_2: float = 0.0,
+        eta_p: float = 0.2,
+        gamma: float = 0.998,
+        lipschitz: float = 10.0,
+        score: Literal["logit", "probability"] = "logit",
+        preset: str = "fast",
+        pretrain_steps: int | None = None,
+        formal_steps: int | None = None,
+        policy_steps: int | None = None,
+        seed: int = 0,
+        action_low: float | Sequence[float] | None = None,
+        action_high: float | Sequence[float] | None = None,
+        directory: str | Path | None = None,
+        overrides: Sequence[str] = (),
+        verbose: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.eta_p = eta_p
+        self.gamma = gamma
+        self.lipschitz = lipschitz
+        self.score = score
+        self.preset = preset
+        self.pretrain_steps = pretrain_steps
+        self.formal_steps = formal_steps
+        self.policy_steps = policy_steps
+        self.seed = seed
+        self.action_low = action_low
+        self.action_high = action_high
+        self.directory = directory
+        self.overrides = overrides
+        self.verbose = verbose
+
+    @classmethod
+    def _parameters(cls) -> dict[str, Any]:
+        """Names of the parameters and their defaults."""
+        return {name: p.default for name, p in inspect.signature(cls).parameters.items()}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; `deep` is there because scikit-learn passes it, nothing here is nested."""
+        return {name: getattr(self, name) for name in self._parameters()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters; takes effect at the next `fit`."""
+        known = self._parameters()
+        for name in params:
+            if name not in known:
+                raise ValueError(f"{name}: no parameter of TAILO, expected one of {', '.join(known)}")
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = self._parameters()
+        changed = {name: value for name, value in self.get_params().items() if not _same(value, defaults[name])}
+        return f"TAILO({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+    def fit(self, ts: States, ta: StateActions) -> Self:
+        """Train both discriminators, the weights and the policy.
+
+        Args:
+            ts: the expert's states: one array (rows, dim), or a list of them.
+            ta: trajectories of unknown quality: a list of (states, actions), or a mapping with `observations`
+                (steps, dim), `actions` (steps, dim) and `offsets`, which run from 0 to the number of steps.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            UserError: with one line that names what is wrong with a parameter or the data.
+        """
+        from lightning.pytorch.utilities.seed import isolate_rng
+
+        from tailo_pl import run
+        from tailo_pl.callbacks.progress import shown
+        from tailo_pl.data.settings import Task
+        from tailo_pl.data.sources.arrays import keep
+        from tailo_pl.models import PUDiscriminator
+
+        task = Task(_trajectories("ts", _ts_parts(ts)), _trajectories("ta", *_ta_parts(ta)))
+        root = Path(tempfile.mkdtemp(prefix="tailo-") if self.directory is None else self.directory).resolve()
+        if self.directory is None:  # it lives as long as this object
+            weakref.finalize(self, shutil.rmtree, root, ignore_errors=True)
+        token = shown.set(self.verbose)
+        try:
+            with isolate_rng(), _quiet():
+                experiment = self._experiment(root, keep(task, root / "data"), task)
+                scored = _scored(experiment)
+                run_dir = run.prepare(experiment)
+                summary = run.execute(run_dir, experiment)
+        finally:
+            shown.reset(token)
+        self.policy_: Policy = load_policy(run_dir)
+        self._discriminator = run.load_module(run_dir, scored, PUDiscriminator)
+        self.weights_ = np.load(run_dir / summary["stages"][-1]["stage"] / "weights.npy", allow_pickle=False)
+        self.scores_ = np.load(run_dir / scored / "scores.npy", allow_pickle=False)
+        self.offsets_ = task.ta.offsets.copy()
+        self.n_features_in_ = self.policy_.observation_dim
+        self.run_dir_ = run_dir
+        self.summary_ = summary
+        return self
+
+    def predict(self, states: ArrayLike) -> NDArray[np.float32]:
+        """The policy's deterministic actions at one raw state or a batch of them."""
+        self._require_fitted()
+        return self.policy_(states)
+
+    def score_states(self, states: ArrayLike) -> NDArray[np.float32]:
+        """R(s) of raw states (rows, dim): how much more the expert's they look than not."""
+        self._require_fitted()
+        given = np.asarray(states, dtype=np.float32)
+        if given.ndim != 2 or given.shape[1] != self.n_features_in_:
+            raise ValueError(f"states: shape {given.shape} given, expected (rows, {self.n_features_in_})")
+        if not len(given):
+            return np.empty(0, dtype=np.float32)
+        return self._discriminator.scores(_trajectories("states", [(given, None)]))
+
+    def _require_fitted(self) -> None:
+        if not hasattr(self, "policy_"):
+            raise NotFittedError("this TAILO is not fitted yet; call fit(ts, ta) first")
+
+    def _experiment(self, root: Path, data: Path, task: Task) -> Experiment:
+        from hydra import compose, initialize_config_module
+        from hydra.errors import HydraException
+        from omegaconf import OmegaConf
+        from omegaconf.errors import OmegaConfBaseException
+
+        from tailo_pl.choices import explain
+        from tailo_pl.experiment import read_experiment
+
+        steps = {name: getattr(self, name) for name in ("pretrain_steps", "formal_steps", "policy_steps")}
+        chosen = [f"preset.{name}={value}" for name, value in steps.items() if value is not None]
+        if isinstance(self.overrides, str):
+            raise UserError(f"overrides: {self.overrides!r} given, expected a list of key=value")
+        try:
+            with initialize_config_module("tailo_pl.configs", version_base="1.3"):
+                overrides = ["source=arrays", f"preset={self.preset}", *chosen, *self.overrides]
+                config: Any = OmegaConf.to_container(compose("train", overrides=overrides))
+        except (HydraException, OmegaConfBaseException) as error:
+            raise UserError(explain(str(error))) from error
+        config["seed"] = self.seed
+        for name in ("alpha", "beta_1", "beta_2", "eta_p", "gamma", "lipschitz", "score"):
+            config["method"][name] = getattr(self, name)
+        hold_out = config["preset"]["hold_out"]
+        if hold_out is not None:  # little data has no trajectories to spare
+            hold_out["trajectories"] = min(hold_out["trajectories"], (len(task.ta) - 1) // 2)
+        try:
+            resolved: Any = OmegaConf.to_container(OmegaConf.create(config), resolve=True)
+        except OmegaConfBaseException as error:
+            raise UserError(explain(str(error))) from error
+        # Only now: a path may hold what would be taken for a reference to another setting.
+        resolved["runs"], resolved["name"] = str(root), f"fit-{uuid.uuid4().hex[:12]}"
+        resolved["source"]["folder"] = str(data)
+        for name in ("action_low", "action_high"):
+            value = getattr(self, name)
+            resolved["source"][name] = value if value is None or np.ndim(value) == 0 else np.asarray(value).tolist()
+        return read_experiment(resolved)
+
+
+def _scored(experiment: Experiment) -> str:
+    """The stage whose scores weigh the policy's data."""
+    weights = [stage.weights for stage in experiment.stages.values() if stage.weights is not None]
+    if not weights:
+        raise UserError("overrides: a method without weights chosen, expected one with a discriminator")
+    return weights[-1].scores
+
+
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (np.ndim(value) == np.ndim(default) == 0 and bool(value == default))
+
+
+Part = tuple[NDArray[Any], NDArray[Any] | None]
+
+
+def _ts_parts(ts: States) -> list[Part]:
+    if not isinstance(ts, np.ndarray):
+        parts = list(ts) if isinstance(ts, Sequence) else [ts]
+        if parts and all(np.ndim(part) == 2 for part in parts):
+            return [(_matrix(f"ts[{number}]", part), None) for number, part in enumerate(parts)]
+    return [(_matrix("ts", ts), None)]
+
+
+def _ta_parts(ta: StateActions) -> tuple[list[Part], NDArray[np.int64] | None]:
+    """The trajectories, and where one array holds several of them, their offsets."""
+    if isinstance(ta, Mapping):
+        for key in ("observations", "actions", "offsets"):
+            if key not in ta:
+                raise UserError(f"ta: no {key!r} found, expected observations, actions and offsets")
+        states, actions = (_matrix(f"ta[{key!r}]", ta[key]) for key in ("observations", "actions"))
+        _require_as_long("ta", states, actions)
+        offsets = np.asarray(ta["offsets"])
+        ends = offsets.ndim == 1 and len(offsets) > 1 and offsets[0] == 0 and offsets[-1] == len(states)
+        if not ends or offsets.dtype.kind not in "iu" or (np.diff(offsets) <= 0).any():
+            raise UserError(f"ta['offsets']: expected whole numbers that rise from 0 to {len(states)}, the steps")
+        return [(states, actions)], offsets.astype(np.int64)
+    if isinstance(ta, (str, bytes, np.ndarray)) or not isinstance(ta, Sequence) or not len(ta):
+        raise UserError("ta: expected a list of (states, actions), one per trajectory, or a mapping with offsets")
+    parts: list[Part] = []
+    for number, trajectory in enumerate(ta):
+        if not isinstance(trajectory, (tuple, list)) or len(trajectory) != 2:
+            raise UserError(f"ta[{number}]: {type(trajectory).__name__} given, expected a pair (states, actions)")
+        states, actions = (_matrix(f"ta[{number}][{place}]", trajectory[place]) for place in (0, 1))
+        _require_as_long(f"ta[{number}]", states, actions)
+        parts.append((states, actions))
+    return parts, None
+
+
+def _matrix(name: str, given: Any) -> NDArray[np.float32]:
+    try:
+        array = np.asarray(given)
+        matrix = array.astype(np.float32)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{name}: cannot be read as numbers ({error}), expected an array (rows, dim)") from error
+    if matrix.ndim != 2 or 0 in matrix.shape or array.dtype.kind not in "fiub":
+        raise UserError(
+            f"{name}: shape {array.shape} of {array.dtype} given, expected numbers (rows, dim), both above 0"
+        )
+    return matrix
+
+
+def _require_as_long(name: str, states: NDArray[Any], actions: NDArray[Any]) -> None:
+    if len(states) != len(actions):
+        raise UserError(f"{name}: {len(states)} states and {len(actions)} actions given, expected as many of both")
+
+
+def _trajectories(name: str, parts: list[Part], offsets: NDArray[np.int64] | None = None) -> Trajectories:
+    from tailo_pl.data.trajectories import Recording, Trajectories
+
+    for place in (0, 1):
+        widths = {part[place].shape[1] for part in parts if part[place] is not None}  # type: ignore[union-attr]
+        if len(widths) > 1:
+            what = ("states", "actions")[place]
+            raise UserError(f"{name}: {what} of {sorted(widths)} dimensions given, expected the same everywhere")
+    starts = np.cumsum([0, *[len(states) for states, _ in parts[:-1]]]) if offsets is None else offsets[:-1]
+    actions = [part for _, part in parts if part is not None]
+    recording = Recording(
+        np.concatenate([states for states, _ in parts]), starts, np.concatenate(actions) if actions else None
+    )
+    return Trajectories.of(recording, "given")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Lightning's start-up chatter out of someone else's notebook, and leave its settings as they were."""
+    loggers = [logging.getLogger(f"lightning.{package}.utilities.rank_zero") for package in ("pytorch", "fabric")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"lightning\..*")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

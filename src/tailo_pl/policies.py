@@ -1,0 +1,140 @@
+"""A trained policy to take away: `load_policy(path)` gives a callable, numpy in, numpy out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tailo_pl.errors import UserError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from tailo_pl.models import WeightedBCPolicy
+
+Act = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+"""Raw states (rows, dim) to actions (rows, dim)."""
+
+
+class Policy:
+    """A trained policy's deterministic action at raw states.
+
+    Usable as it is in a loop of gymnasium: `action = policy(observation)`.
+
+    Args:
+        act: raw states (rows, observation_dim) to actions (rows, action_dim).
+        observation_dim: numbers in a state.
+        action_dim: numbers in an action.
+        path: where it was loaded from.
+    """
+
+    def __init__(self, act: Act, observation_dim: int, action_dim: int, path: Path) -> None:
+        self._act = act
+        self.observation_dim = observation_dim
+        self.action_dim = action_dim
+        self.path = path
+
+    def __call__(self, states: ArrayLike) -> NDArray[np.float32]:
+        """Actions within their bounds, float32.
+
+        Args:
+            states: one raw state (observation_dim,), or a batch (rows, observation_dim).
+
+        Returns:
+            (action_dim,) for one state, (rows, action_dim) for a batch.
+        """
+        given = np.asarray(states, dtype=np.float32)
+        if given.ndim not in (1, 2) or given.shape[-1] != self.observation_dim:
+            expected = f"({self.observation_dim},) or (rows, {self.observation_dim})"
+            raise ValueError(f"states: shape {given.shape} given, expected {expected}")
+        actions = self._act(np.atleast_2d(given))
+        return actions[0] if given.ndim == 1 else actions
+
+    def __repr__(self) -> str:
+        return f"Policy({self.observation_dim} -> {self.action_dim}, {str(self.path)!r})"
+
+
+def load_policy(path: str | Path) -> Policy:
+    """The policy of a finished run, a checkpoint or an ONNX file.
+
+    Nothing in the file is run or unpickled. A `.pt2` is refused for that reason: `torch.export.load` unpickles.
+
+    Args:
+        path: folder of a finished run, a policy stage's `.ckpt`, or a `.onnx` written by `tailo export`.
+
+    Returns:
+        A callable: raw states in, actions in their bounds out.
+    """
+    path = Path(path)
+    if path.is_dir():
+        from tailo_pl.run import load_run_policy
+
+        return _of_module(load_run_policy(path), path)
+    if not path.exists():
+        raise UserError(f"{path}: not there, expected the folder of a run, a .ckpt or a .onnx file")
+    if path.suffix == ".ckpt":
+        from tailo_pl.models import WeightedBCPolicy
+        from tailo_pl.run import load_checkpoint
+
+        return _of_module(load_checkpoint(path, WeightedBCPolicy), path)
+    if path.suffix == ".onnx":
+        return _of_onnx(path)
+    if path.suffix == ".pt2":
+        raise UserError(
+            f"{path}: not loaded, because torch.export.load unpickles what a file holds; take the .onnx or the run, "
+            "or call torch.export.load on a file you made yourself"
+        )
+    raise UserError(f"{path}: unknown kind of file, expected the folder of a run, a .ckpt or a .onnx file")
+
+
+def deterministic(policy: WeightedBCPolicy) -> nn.Module:
+    """The policy as a plain module without anything of training: raw states to actions within their bounds."""
+    from tailo_pl.models.deterministic import DeterministicPolicy
+
+    return DeterministicPolicy(policy).eval()
+
+
+def _of_module(policy: WeightedBCPolicy, path: Path) -> Policy:
+    import torch
+
+    module = deterministic(policy)
+
+    def act(states: NDArray[np.float32]) -> NDArray[np.float32]:
+        with torch.inference_mode():
+            actions: NDArray[np.float32] = module(torch.from_numpy(states)).numpy()
+        return actions
+
+    return Policy(act, policy.observation_dim, len(policy.action_low), path)
+
+
+def _of_onnx(path: Path) -> Policy:
+    session = onnx_session(path)
+    inputs, outputs = session.get_inputs(), session.get_outputs()
+    shapes = [value.shape for value in (*inputs, *outputs)]
+    if [len(inputs), len(outputs)] != [1, 1] or any(len(shape) != 2 or type(shape[1]) is not int for shape in shapes):
+        raise UserError(f"{path}: inputs and outputs of shapes {shapes} found, expected one (batch, dim) each")
+    name = inputs[0].name
+
+    def act(states: NDArray[np.float32]) -> NDArray[np.float32]:
+        actions: NDArray[np.float32] = session.run(None, {name: states})[0]
+        return actions
+
+    return Policy(act, shapes[0][1], shapes[1][1], path)
+
+
+def onnx_session(path: Path) -> Any:
+    """An onnxruntime session on one CPU thread."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise UserError(f"{path}: needs the package onnxruntime: pip install 'tailo_pl[export]'") from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # the network is small
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # whatever a damaged file makes onnxruntime raise
+        raise UserError(f"{path}: not a readable ONNX file ({' '.join(str(error).split())[:200]})") from error

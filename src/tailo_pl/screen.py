@@ -1,0 +1,37 @@
+"""Where commands write: rich tables on a terminal, plain text everywhere else."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+WIDE = 1000  # columns of plain text: whoever reads it cuts lines, if anyone
+
+
+def is_plain(*, stderr: bool = False) -> bool:
+    """Whether a stream is to get plain text: it is no terminal, or NO_COLOR is set to anything."""
+    return bool(os.environ.get("NO_COLOR")) or not (sys.stderr if stderr else sys.stdout).isatty()
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console of standard output or standard error, without a single escape code where text is to be plain."""
+    if not is_plain(stderr=stderr):
+        return Console(stderr=stderr)
+    return Console(stderr=stderr, color_system=None, highlight=False)
+
+
+def show(table: Table) -> None:
+    """Print a table: framed on a terminal, otherwise as columns set apart by spaces, one line per row."""
+    if not is_plain():
+        Console().print(table)
+        return
+    table.box, table.pad_edge, table.title_justify = None, False, "left"
+    table.min_width = len(str(table.title or ""))  # or a long title is broken to the width of the columns
+    out = Console(color_system=None, highlight=False, width=WIDE)
+    with out.capture() as text:
+        out.print(table)
+    for line in text.get().splitlines():
+        sys.stdout.write(line.rstrip() + "\n")

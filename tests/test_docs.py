@@ -1,0 +1,123 @@
+"""The documentation builds without a warning or a download, and what it says of the project is true."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hydra import compose, initialize_config_module
+from omegaconf import OmegaConf
+
+from tailo_pl.building import check_stages
+from tailo_pl.cli import COMMANDS
+from tailo_pl.experiment import read_experiment
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / "docs" / page).read_text()
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def build(folder: Path) -> subprocess.CompletedProcess[str]:
+    for command in (["tools/docs_pages.py"], ["-m", "zensical", "build", "--clean", "--strict"]):
+        done = subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True, timeout=200)
+        if done.returncode:
+            break
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the documentation is made from, so that the project's own folder stays as it is."""
+    folder = tmp_path_factory.mktemp("docs")
+    for name in ("docs", "tools"):
+        shutil.copytree(ROOT / name, folder / name)
+    for name in ("zensical.toml", "README.md"):
+        shutil.copy(ROOT / name, folder / name)
+    for name in ("src", "configs", "callbacks"):
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+@pytest.mark.slow
+def test_it_builds_strictly_and_needs_no_network(folder: Path) -> None:
+    done = build(folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    site = folder / "site"
+    pages = {path.name: path.read_text() for path in site.glob("*.html")}
+    assert {page.replace(".md", ".html") for page in PAGES} | {"configuration.html", "results.html"} <= set(pages)
+    for name, text in pages.items():
+        # Anything that a browser would fetch on its own; links are not.
+        assert not re.findall(r"<(?:script|img|iframe)[^>]*src=\"https?:", text), name
+        assert not re.findall(r"<link[^>]*rel=\"?(?:stylesheet|preconnect|preload)[^>]*https?:", text), name
+    for name in ("load_policy", "get_params", "trajectory_weights", "StageModule", "Environment"):
+        assert name in pages["api.html"]
+    table = (ROOT / "README.md").read_text().split("<!-- results:begin -->")[1].split("<!-- results:end -->")[0]
+    for row in table.strip().splitlines()[2:]:
+        assert row.split("|")[5].strip() in pages["results.html"]
+    for key in (
+        "method.beta_1",
+        "preset.averaging",
+        "source.columns.observations",
+        "setting.every",
+        "checkpoint_every",
+    ):
+        assert f"<code>{key}</code>" in pages["configuration.html"]
+    assert "β₁" in pages["configuration.html"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mistake", ["See [nothing](none.md).", "::: tailo_pl.nothing.Here"])
+def test_a_mistake_fails_the_build(folder: Path, mistake: str) -> None:
+    page = folder / "docs/api.md"
+    text = page.read_text()
+    page.write_text(f"{text}\n{mistake}\n")
+    try:
+        assert build(folder).returncode != 0
+    finally:
+        page.write_text(text)
+
+
+def test_every_command_named_exists() -> None:
+    named = {
+        line.split()[1]
+        for page in PAGES
+        for block in blocks(page, "sh")
+        for line in block.splitlines()
+        if line.startswith("tailo ")
+    }
+    assert named and named <= set(COMMANDS)
+
+
+def test_the_method_of_the_page_is_one() -> None:
+    (text,) = blocks("extending.md", "yaml")
+    with initialize_config_module("tailo_pl.configs", version_base="1.3"):
+        config: Any = OmegaConf.to_container(compose("train", overrides=["trainer=cpu"]))
+    config["method"] = yaml.safe_load(text)
+    composed: Any = OmegaConf.to_container(OmegaConf.create(config), resolve=True)
+    experiment = read_experiment(composed)
+    check_stages(experiment)
+    assert list(experiment.stages) == ["scorer", "policy"]
+
+
+def test_the_environment_of_the_page_is_one() -> None:
+    (text,) = blocks("extending.md", "python")
+    names: dict[str, Any] = {}
+    exec(text, names)
+    environment = names["Pendulum"]()
+    simulator = environment.simulator(2)
+    states = simulator.reset(np.arange(2), np.array([1, 2]))
+    assert states.shape == (2, environment.observation_dim)
+    step = simulator.step(np.arange(2), np.zeros((2, 1)))
+    assert np.isfinite(step.rewards).all()
+    simulator.close()

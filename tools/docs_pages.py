@@ -1,0 +1,108 @@
+"""The pages of the documentation that are made from the project itself, so that they cannot go stale.
+
+python tools/docs_pages.py      # writes docs/configuration.md and docs/results.md; `make docs` calls it
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SYMBOLS = {"alpha": "α", "beta_1": "β₁", "beta_2": "β₂", "eta_p": "η_p", "gamma": "γ", "lipschitz": "λ", "score": "R"}
+GROUPS = {
+    "method": "what is trained, stage by stage, and the method's knobs",
+    "preset": "budget and arithmetic",
+    "env": "where the policy is played",
+    "setting": "how TS and TA are cut from the source",
+    "source": "where the recordings come from",
+    "trainer": "Lightning's Trainer: devices and precision",
+    "logger": "where metrics go",
+}
+_LINE = re.compile(r"^(?P<indent> *)(?P<key>[\w-]+):(?: +(?P<value>[^#]*?))?(?: *# *(?P<comment>.*))?$")
+
+
+def settings(text: str) -> list[tuple[str, str, str]]:
+    """(key, value, comment) of every value in a config file, nested keys joined by dots; stages are left out."""
+    found: list[tuple[str, str, str]] = []
+    path: list[tuple[int, str]] = []
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        if match is None:  # comments, items of lists
+            continue
+        indent, key, value = len(match["indent"]), match["key"], (match["value"] or "").strip()
+        path = [(depth, name) for depth, name in path if depth < indent] + [(indent, key)]
+        names = [name for _, name in path]
+        if names[0] in ("defaults", "stages", "hydra") or names[-1] == "class_path":
+            continue
+        if value:
+            found.append((".".join(names), value, match["comment"] or ""))
+    return found
+
+
+def description(text: str) -> str:
+    """The comment a file begins with."""
+    lines = [line[1:].strip() for line in text.splitlines() if line.startswith("#") and "@package" not in line]
+    return " ".join(line for line in lines if not line.startswith("tailo "))
+
+
+def configuration() -> str:
+    """Every group, choice and value there is."""
+    page = [
+        "# Configuration",
+        "",
+        "Any value is overridden by its name: `tailo train env=hopper method.alpha=2 preset.policy_steps=20000`. Where "
+        "two groups set the same value, the later one of method, preset, env, setting and command line holds. "
+        "`tailo train --cfg job` shows what is composed.",
+        "",
+        "## Knobs of the method",
+        "",
+        "| setting | paper | default | meaning |",
+        "|---|---|---|---|",
+    ]
+    configs = ROOT / "configs"
+    for key, value, comment in settings((configs / "method/tailo.yaml").read_text()):
+        if key == "name":
+            continue
+        page.append(f"| `method.{key}` | {SYMBOLS[key]} | `{value}` | {_cell(comment)} |")
+    page += ["", "## Of every run", "", "| setting | default | meaning |", "|---|---|---|"]
+    for key, value, comment in settings((configs / "train.yaml").read_text()):
+        page.append(f"| `{key}` | `{value}` | {_cell(comment)} |")
+    for group, meaning in GROUPS.items():
+        page += ["", f"## `{group}`: {meaning}"]
+        for path in sorted((configs / group).glob("*.yaml")):
+            if path.stem.startswith("default_for_"):
+                continue
+            text = path.read_text()
+            page += ["", f"### `{group}={path.stem}`", "", description(text) or meaning.capitalize() + "."]
+            rows = [] if path.stem == "tailo" else [row for row in settings(text) if row[0].split(".")[-1] != "name"]
+            if rows:
+                page += ["", "| setting | value | meaning |", "|---|---|---|"]
+            for key, value, comment in rows:
+                name = key if key.startswith(f"{group}.") else f"{group}.{key}"
+                page.append(f"| `{name}` | `{_cell(value)}` | {_cell(comment)} |")
+    experiments = sorted(path.relative_to(configs / "experiment") for path in (configs / "experiment").rglob("*.yaml"))
+    page += ["", "## `experiment`: one file per cell of the paper", ""]
+    page += [f"- `experiment={path.with_suffix('').as_posix()}`" for path in experiments]
+    return "\n".join(page) + "\n"
+
+
+def results() -> str:
+    """The table of results as the README has it, which `tailo results` writes from results/."""
+    readme = (ROOT / "README.md").read_text()
+    table = readme.split("<!-- results:begin -->")[1].split("<!-- results:end -->")[0].strip()
+    return (
+        "# Results\n\nMean ± standard deviation over seeds of the trained policy over 100 fresh episodes. Every number "
+        "is in `results/`, one file per cell; `make results` measures what is missing and writes this table. The data "
+        "is made by the project's own policies (`source=bundled`): not comparable with published D4RL numbers.\n\n"
+        f"{table}\n"
+    )
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    (ROOT / "docs/configuration.md").write_text(configuration())
+    (ROOT / "docs/results.md").write_text(results())
