@@ -107,8 +107,8 @@ def test_a_run_without_weights_says_why() -> None:
     )
     plain = RunRecord(Path("run"), {"method": {"name": "bc"}}, {}, {}, {}, LAYOUT)
     assert find(plain) == "Method bc has no discriminator: it weights every step of TA alike."
-    assert "does not know" in str(find(recorded(LAYOUT, {**WEIGHTING, "kind": "unheard of"})))
-    assert "does not know" in str(find(recorded(LAYOUT, {"scores": "formal", "alpha": "much", "gamma": 0})))
+    for odd in ({"kind": "unheard of"}, {"alpha": "much"}, {"gamma": None}, {"gamma": 1.0}):
+        assert "does not know" in str(find(recorded(LAYOUT, {**WEIGHTING, **odd})))
 
 
 def test_long_curves_are_shortened() -> None:

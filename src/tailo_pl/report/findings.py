@@ -48,8 +48,8 @@ def find(run: RunRecord) -> Findings | str:
     if logits is None or stage.weights is None or layout is None:
         return "The scores, the weights or the layout of this run's trajectories are not there (see what is missing)."
     options = {"kind": "logit", **table(stage.config, "weights")}
-    known = options["kind"] in get_args(ScoreKind) and all(is_number(options.get(name)) for name in ("alpha", "gamma"))
-    if not known:
+    alpha, gamma = options.get("alpha"), options.get("gamma")
+    if options["kind"] not in get_args(ScoreKind) or not is_number(alpha) or not is_number(gamma) or not 0 <= gamma < 1:
         return f"The weights of stage {stage.name} were made in a way this version does not know: {options}."
     rewards: NDArray[Any] = logits if options["kind"] == "logit" else 10 / (1 + np.exp(-logits))
     return Findings(layout, logits, rewards, stage.weights, options, _examples(layout, layout.mean(rewards)))
