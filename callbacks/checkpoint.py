@@ -72,9 +72,6 @@ class StageCheckpoint(Checkpoint):
         for number, handler in ((signal.SIGINT, self._stop), (signal.SIGTERM, self._stop), (signal.SIGALRM, _leave)):
             self._handlers[number] = signal.signal(number, handler)
 
-    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        self._restore_handlers()
-
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         self._restore_handlers()  # Lightning calls no teardown then
 
@@ -97,6 +94,7 @@ class StageCheckpoint(Checkpoint):
         self._save(trainer)
         if self._stopping:  # asked for during the last step or the last rollout
             raise KeyboardInterrupt
+        self._restore_handlers()  # now: Lightning, whose own stand below ours, takes its back before `teardown`
 
     def _save(self, trainer: Trainer) -> None:
         self._due = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -279,3 +280,10 @@ def test_history_survives_a_checkpoint(line_data, make_trainer: Callable[..., Tr
     after = RolloutScore(Line(), episodes=3)
     after.load_state_dict(before.state_dict())
     assert after.history == before.history and len(after.history) == 1
+
+
+def test_signals_mean_after_training_what_they_meant_before(line_data, make_trainer: Callable[..., Trainer]) -> None:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
+    trainer = make_trainer(max_steps=3, callbacks=[StageCheckpoint()], enable_checkpointing=True)
+    trainer.fit(half_step_policy(), datamodule=line_data())
+    assert {number: signal.getsignal(number) for number in before} == before
