@@ -85,6 +85,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     make_run(tmp_path, "a", 80.0, 0)
     assert main(["table", str(tmp_path), "--format", "csv"]) == 0
     assert capsys.readouterr().out.startswith("env,setting,method,preset,")
+    assert main(["table", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["score"] == 80.0
     assert main(["table", str(tmp_path)]) == 0
     assert "80.0" in capsys.readouterr().out
 

@@ -293,6 +293,7 @@ def _table(arguments: list[str]) -> None:
     )
     parser.add_argument("runs", type=Path, nargs="+", help="runs, or folders of runs")
     parser.add_argument("--format", choices=("rich", "csv", "markdown", "json"), default="rich")
+    parser.add_argument("--json", action="store_const", dest="format", const="json", help="the same as --format json")
     options = parser.parse_args(arguments)
 
     from tailo_pl import table
