@@ -12,6 +12,7 @@ from lightning import Trainer, seed_everything
 from tailo_pl.data.datamodule import TaskData
 from tailo_pl.data.settings import Task
 from tailo_pl.data.sources.source import Bounds
+from tailo_pl.errors import UserError
 from tailo_pl.experiment import Experiment, Stage, parse
 from tailo_pl.models.stage import StageModule
 
@@ -27,7 +28,13 @@ class Built(NamedTuple):
 
 
 def stage_config(
-    experiment: Experiment, name: str, observation_dim: int, bounds: Bounds, *, inputs: dict[str, str] | None = None
+    experiment: Experiment,
+    name: str,
+    observation_dim: int,
+    bounds: Bounds,
+    max_steps: int,
+    *,
+    inputs: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     """A stage as Lightning CLI reads it: seed_everything, trainer, model, data.
 
@@ -36,13 +43,14 @@ def stage_config(
         name: which stage.
         observation_dim: numbers in a state.
         bounds: of the actions.
-        inputs: files the stage reads (`negatives`, `weights`), relative to its folder.
+        max_steps: gradient steps.
+        inputs: files the stage reads (`negatives`, `weights`, `rewards`), relative to its folder.
     """
     stage = experiment.stages[name]
     model = copy.deepcopy(stage.model)
     arguments = model.setdefault("init_args", {})
     arguments["observation_dim"] = observation_dim
-    if stage.data.get("batches") == "weighted":
+    if stage.data.get("batches") != "pairs":
         arguments["action_low"], arguments["action_high"] = map(list, bounds)
     logger = experiment.class_config("logger")
     logger["init_args"] |= {"save_dir": FIT_FOLDER, "name": name}
@@ -50,7 +58,7 @@ def stage_config(
         "seed_everything": stage.seed,
         "trainer": {
             **experiment.config["trainer"],
-            "max_steps": stage.max_steps,
+            "max_steps": max_steps,
             "logger": logger,
             "plugins": [{"class_path": "tailo_pl.checkpoints.WholeCheckpoints"}],
             "callbacks": _callbacks(experiment, name, stage),
@@ -112,7 +120,7 @@ def build_stage(config: dict[str, Any], folder: Path, task: Task) -> Built:
     """Instantiate a stage's configuration, writing to `folder`, on a task that is already loaded."""
     config = copy.deepcopy(config)
     config["trainer"]["logger"]["init_args"] |= {"save_dir": str(folder.parent), "version": ""}
-    for key in ("negatives", "weights"):
+    for key in ("negatives", "weights", "rewards"):
         if config["data"].get(key):
             config["data"][key] = str(folder / config["data"][key])
     seed_everything(config["seed_everything"], verbose=False)
@@ -124,11 +132,16 @@ def build_stage(config: dict[str, Any], folder: Path, task: Task) -> Built:
 def check_stages(experiment: Experiment) -> None:
     """Build every stage's trainer and module once, on made-up dimensions, so that mistakes show before any work."""
     for name in experiment.stages:
-        parse(
+        built = parse(
             stage_parser(),
-            stage_config(experiment, name, 1, ((-1.0,), (1.0,))),
+            stage_config(experiment, name, 1, ((-1.0,), (1.0,)), max_steps=1),
             {"model": f"method.stages.{name}.model"},
         )
+        if built.trainer.world_size > 1 and not built.model.several_processes:
+            raise UserError(
+                f"trainer.devices: {built.trainer.world_size} given, but stage {name} "
+                f"({type(built.model).__name__}) trains in one process"
+            )
 
 
 def stage_parser() -> ArgumentParser:
