@@ -76,7 +76,7 @@ def ours(task: Task, stage: str, batch: int, steps: int, precision: str, warm: i
             np.save(folder / "weights.npy", np.linspace(0.01, 1, task.ta.steps, dtype=np.float32))
             given = "weights" if stage == "policy" else "negatives"
             bounds = ((-1.0,) * ACTIONS, (1.0,) * ACTIONS)
-            made = stage_config(experiment, stage, STATES, bounds, inputs={given: f"{given}.npy"})
+            made = stage_config(experiment, stage, STATES, bounds, warm + steps, inputs={given: f"{given}.npy"})
             # The bar would be drawn to the screen that the results go to.
             named = made["trainer"]["callbacks"]
             made["trainer"]["callbacks"] = [one for one in named if not one["class_path"].endswith("StageProgress")]

@@ -135,7 +135,8 @@ def time_to(
     made = trajectory_weights(scores, experiment.task.ta.offsets, alpha=stage.weights.alpha, gamma=stage.weights.gamma)
     np.save(folder / "weights.npy", made)
     width = experiment.task.ta.recording.observations.shape[1]
-    config = stage_config(experiment, "policy", width, experiment.action_bounds, inputs={"weights": "weights.npy"})
+    limit, given = experiment.max_steps("policy"), {"weights": "weights.npy"}
+    config = stage_config(experiment, "policy", width, experiment.action_bounds, limit, inputs=given)
     keep_out = ("RolloutScore", "StageProgress")
     callbacks = config["trainer"]["callbacks"]
     config["trainer"]["callbacks"] = [one for one in callbacks if not one["class_path"].endswith(keep_out)]

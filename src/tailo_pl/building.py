@@ -12,6 +12,7 @@ from lightning import Trainer, seed_everything
 from tailo_pl.data.datamodule import TaskData
 from tailo_pl.data.settings import Task
 from tailo_pl.data.sources.source import Bounds
+from tailo_pl.errors import UserError
 from tailo_pl.experiment import Experiment, Stage, parse
 from tailo_pl.live_logs import require_package
 from tailo_pl.models.stage import StageModule
@@ -28,7 +29,13 @@ class Built(NamedTuple):
 
 
 def stage_config(
-    experiment: Experiment, name: str, observation_dim: int, bounds: Bounds, *, inputs: dict[str, str] | None = None
+    experiment: Experiment,
+    name: str,
+    observation_dim: int,
+    bounds: Bounds,
+    max_steps: int,
+    *,
+    inputs: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     """A stage as Lightning CLI reads it: seed_everything, trainer, model, data.
 
@@ -37,13 +44,14 @@ def stage_config(
         name: which stage.
         observation_dim: numbers in a state.
         bounds: of the actions.
-        inputs: files the stage reads (`negatives`, `weights`), relative to its folder.
+        max_steps: gradient steps.
+        inputs: files the stage reads (`negatives`, `weights`, `rewards`), relative to its folder.
     """
     stage = experiment.stages[name]
     model = copy.deepcopy(stage.model)
     arguments = model.setdefault("init_args", {})
     arguments["observation_dim"] = observation_dim
-    if stage.data.get("batches") == "weighted":
+    if stage.data.get("batches") != "pairs":
         arguments["action_low"], arguments["action_high"] = map(list, bounds)
     loggers = experiment.logger_configs()
     for logger in loggers:
@@ -52,7 +60,7 @@ def stage_config(
         "seed_everything": stage.seed,
         "trainer": {
             **experiment.config["trainer"],
-            "max_steps": stage.max_steps,
+            "max_steps": max_steps,
             "logger": loggers,
             "plugins": [{"class_path": "tailo_pl.checkpoints.WholeCheckpoints"}],
             "callbacks": _callbacks(experiment, name, stage),
@@ -118,7 +126,7 @@ def build_stage(config: dict[str, Any], folder: Path, task: Task) -> Built:
     for logger in (metrics, *beside):
         logger["init_args"]["save_dir"] = str(folder.parent)
     config["trainer"]["default_root_dir"] = str(folder)
-    for key in ("negatives", "weights"):
+    for key in ("negatives", "weights", "rewards"):
         if config["data"].get(key):
             config["data"][key] = str(folder / config["data"][key])
     seed_everything(config["seed_everything"], verbose=False)
@@ -132,11 +140,16 @@ def check_stages(experiment: Experiment) -> None:
     for logger in experiment.logger_configs():
         require_package(logger["class_path"])  # said in a line; jsonargparse would say it in a page
     for name in experiment.stages:
-        config = stage_config(experiment, name, 1, ((-1.0,), (1.0,)))
+        config = stage_config(experiment, name, 1, ((-1.0,), (1.0,)), max_steps=1)
         rename = {"model": f"method.stages.{name}.model", "trainer.logger": "logger"}
         parse(stage_parser(), config, rename, instantiate=False)
         config["trainer"]["logger"] = config["trainer"]["logger"][:1]  # others may open a database when they are built
-        parse(stage_parser(), config, rename)
+        built = parse(stage_parser(), config, rename)
+        if built.trainer.world_size > 1 and not built.model.several_processes:
+            raise UserError(
+                f"trainer.devices: {built.trainer.world_size} given, but stage {name} "
+                f"({type(built.model).__name__}) trains in one process"
+            )
 
 
 def stage_parser() -> ArgumentParser:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -20,6 +21,7 @@ from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.environment import Environment
 from tailo_pl.errors import UserError, require_range
 from tailo_pl.precision import AUTO, precision_for
+from tailo_pl.transport import Transport
 from tailo_pl.trusted import PACKAGES, restrict_imports
 from tailo_pl.weights import ScoreKind
 
@@ -62,6 +64,26 @@ class Weights:
     def __post_init__(self) -> None:
         require_range("alpha", self.alpha)
         require_range("gamma", self.gamma, 0, 1, closed="[)")
+
+
+@dataclass(frozen=True)
+class Rewards:
+    """How scores become the rewards of a later stage.
+
+    Args:
+        scores: name of the stage whose scores count.
+        kind: `logit` (R = D(s)) or `probability` (R = c(s)).
+        returns: hand on the discounted sum of what follows along the trajectory, with this discount, instead of each
+            step's own reward; standardised over all steps. None: the rewards themselves.
+    """
+
+    scores: str
+    kind: ScoreKind = "logit"
+    returns: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.returns is not None:
+            require_range("returns", self.returns, 0, 1, closed="[)")
 
 
 @dataclass(frozen=True)
@@ -111,25 +133,35 @@ class Stage:
     Args:
         model: class_path and init_args of the module; dimensions and bounds are filled in from the data.
         data: arguments of the data module that are the stage's own (kind of batches, size, sampling).
-        max_steps: gradient steps.
         seed: of the network's initial weights and the batches.
+        max_steps: gradient steps; None: as many as `passes` says.
+        passes: passes over TS, in batches of the stage's size.
         negatives: safe negatives from an earlier stage's scores; None: all of TA.
         weights: weights from an earlier stage's scores; None: 1 for every step.
+        rewards: rewards from an earlier stage's scores; None: none.
+        transport: rewards from optimal transport between TA and TS; None: none.
         rollout: when to play episodes; None: never.
         hold_out: trajectories that choose among the weights; None: the last weights are kept.
     """
 
     model: dict[str, Any]
     data: dict[str, Any]
-    max_steps: int
     seed: int
+    max_steps: int | None = None
+    passes: int | None = None
     negatives: Negatives | None = None
     weights: Weights | None = None
+    rewards: Rewards | None = None
+    transport: Transport | None = None
     rollout: Rollout | None = None
     hold_out: HoldOut | None = None
 
     def __post_init__(self) -> None:
-        require_range("max_steps", self.max_steps, 1, closed="[)")
+        if (self.max_steps is None) == (self.passes is None):
+            raise UserError(f"max_steps, passes: {self.max_steps} and {self.passes} given, expected one of the two")
+        for name, count in (("max_steps", self.max_steps), ("passes", self.passes)):
+            if count is not None:
+                require_range(name, count, 1, closed="[)")
         require_range("seed", self.seed, 0, 2**32, closed="[)")
 
 
@@ -156,6 +188,15 @@ class Experiment:
             return self.environment.action_low, self.environment.action_high
         known = self.source.action_bounds(self.setting.ta_part)
         return known if known is not None else _recorded_bounds(self.task.ta)
+
+    def max_steps(self, name: str) -> int:
+        """Gradient steps of a stage; passes over TS are counted in its batches."""
+        stage = self.stages[name]
+        if stage.passes is None:
+            assert stage.max_steps is not None
+            return stage.max_steps
+        states = self.task.ts.steps
+        return stage.passes * math.ceil(states / min(states, int(stage.data["batch_size"])))
 
     @property
     def std_floor(self) -> float:
@@ -192,9 +233,9 @@ def _listed(numbers: NDArray[Any]) -> str:
 
 # Keys of a group that belong to the experiment rather than to the class the group builds.
 _OWN_KEYS = {
-    "env": ("name", "gamma", "std_floor", "fast_policy_steps"),
+    "env": ("name", "gamma", "std_floor", "fast_policy_steps", "divergence", "absorbing"),
     "source": ("name",),
-    "setting": ("name", "beta_2"),
+    "setting": ("name", "beta_2", "absorbing"),
     "logger": ("beside",),
 }
 _TOP_KEYS = {
@@ -257,7 +298,7 @@ def read_experiment(config: dict[str, Any]) -> Experiment:
 def _check_order(stages: dict[str, Stage]) -> None:
     before: list[str] = []
     for name, stage in stages.items():
-        for use, wanted in (("negatives", stage.negatives), ("weights", stage.weights)):
+        for use, wanted in (("negatives", stage.negatives), ("weights", stage.weights), ("rewards", stage.rewards)):
             if wanted is not None and wanted.scores not in before:
                 there = ", ".join(before) or "none"
                 raise UserError(
@@ -267,7 +308,7 @@ def _check_order(stages: dict[str, Stage]) -> None:
 
 
 def _check_stage_data(stages: dict[str, Stage]) -> None:
-    allowed = {"batches", "batch_size", "sampling"}
+    allowed = {"batches", "batch_size", "sampling", "steps", "absorbing", "expert"}
     for name, stage in stages.items():
         for key in stage.data:
             if key not in allowed:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from tailo_pl.errors import UserError
 from tailo_pl.files import whole_file
-from tailo_pl.models import WeightedBCPolicy
+from tailo_pl.models.policy import PolicyModule
 from tailo_pl.policies import deterministic, onnx_session
 from tailo_pl.run import load_run_policy
 
@@ -72,7 +72,7 @@ def export(run_dir: Path, formats: Sequence[str] = (), out: Path | None = None) 
     return written
 
 
-def representative_states(policy: WeightedBCPolicy, count: int = CHECKED_STATES) -> NDArray[np.float32]:
+def representative_states(policy: PolicyModule, count: int = CHECKED_STATES) -> NDArray[np.float32]:
     """Raw states spread as TA's are: normal, with the mean and deviation the policy standardises with."""
     normal = torch.randn(count, policy.observation_dim, generator=torch.Generator().manual_seed(0))
     states: NDArray[np.float32] = (policy.standardise.mean + normal * policy.standardise.std).numpy()

@@ -78,13 +78,23 @@ def squashed_log_likelihood(mean: Tensor, log_variance: Tensor, actions: Tensor)
         log_variance: its log-variance.
         actions: data actions mapped to [-1, 1]; clamped to +-(1 - 1e-6).
     """
-    return _log_density(mean, log_variance, actions.clamp(-1 + 1e-6, 1 - 1e-6)).sum(-1)
+    return squashed_log_densities(mean, log_variance, actions).sum(-1)
 
 
-def censored_log_likelihood(
+def censored_log_likelihood(mean: Tensor, log_variance: Tensor, actions: Tensor) -> Tensor:
+    """`censored_log_densities`, summed over dimensions, per row."""
+    return censored_log_densities(mean, log_variance, actions).sum(-1)
+
+
+def squashed_log_densities(mean: Tensor, log_variance: Tensor, actions: Tensor) -> Tensor:
+    """As `squashed_log_likelihood`, for each dimension."""
+    return _log_density(mean, log_variance, actions.clamp(-1 + 1e-6, 1 - 1e-6))
+
+
+def censored_log_densities(
     mean: Tensor, log_variance: Tensor, actions: Tensor, *, tail: float = 2.0, tolerance: float = 1e-4
 ) -> Tensor:
-    """As `squashed_log_likelihood`, but an action at its bound stands for everything beyond it.
+    """As `squashed_log_densities`, but an action at its bound stands for everything beyond it.
 
     Recorded actions often sit exactly at +-1 because they were clipped. Pulling them back through atanh makes
     targets of +-7 that drown all others; here they only say that the Gaussian lies beyond +-`tail`. Actions that
@@ -103,7 +113,7 @@ def censored_log_likelihood(
     density = _log_density(mean, log_variance, actions.clamp(-1 + tolerance, 1 - tolerance))
     # P(x >= tail) at the upper bound, P(x <= -tail) at the lower one: both ndtr((sign*mean - tail) / std).
     tail_mass = torch.special.log_ndtr((actions.sign() * mean - tail) * torch.exp(-0.5 * log_variance))
-    return torch.where(at_bound, tail_mass, density).sum(-1)
+    return torch.where(at_bound, tail_mass, density)
 
 
 def _log_density(mean: Tensor, log_variance: Tensor, actions: Tensor) -> Tensor:

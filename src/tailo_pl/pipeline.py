@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,10 +24,12 @@ from tailo_pl.data.cache import fingerprint
 from tailo_pl.data.settings import Task, task_fingerprint
 from tailo_pl.envs.evaluation import Evaluation
 from tailo_pl.errors import UserError
-from tailo_pl.experiment import SCHEMA, Experiment
+from tailo_pl.experiment import SCHEMA, Experiment, Rewards
 from tailo_pl.files import write_json, write_text
 from tailo_pl.models.stage import Diverged
 from tailo_pl.ranks import is_first, wait_for_all
+from tailo_pl.rewards import step_rewards, trajectory_returns
+from tailo_pl.transport import transport_rewards
 from tailo_pl.weights import safe_negatives, trajectory_weights
 
 _WITHOUT_EFFECT = ("accelerator", "devices", "strategy", "log_every_n_steps")
@@ -102,6 +104,10 @@ def stage_key(experiment: Experiment, name: str, keys: Mapping[str, str], *, any
         None if wanted is None else {**asdict(wanted), "scores": keys[wanted.scores]}
         for wanted in (stage.negatives, stage.weights)
     ]
+    if stage.rewards is not None:
+        inputs.append({**asdict(stage.rewards), "scores": keys[stage.rewards.scores]})
+    if stage.transport is not None:
+        inputs.append({**asdict(stage.transport), "ordered": experiment.setting.ordered})
     return fingerprint(
         {
             "schema": SCHEMA,
@@ -110,7 +116,7 @@ def stage_key(experiment: Experiment, name: str, keys: Mapping[str, str], *, any
             "seed": stage.seed,
             "model": stage.model,
             "data": stage.data,
-            "max_steps": None if any_length else stage.max_steps,
+            "max_steps": None if any_length else experiment.max_steps(name),
             "std_floor": experiment.std_floor,
             "bounds": None if experiment.environment else experiment.action_bounds,
             "inputs": inputs,
@@ -171,12 +177,14 @@ def _train(experiment: Experiment, name: str, key: str, lineage: str, folder: Pa
         (folder / "stage.json").unlink(missing_ok=True)  # what is taken further is not finished, for anyone
         for left in folder.glob("hpc_ckpt_*.ckpt"):
             left.unlink()  # Lightning saves it on SLURM's signal, amid a step: ours ends where an undisturbed run does
-        if not _begun(folder, lineage):
+        begun = _begun(folder, lineage)
+        if not begun:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-        inputs = _write_inputs(experiment, name, task, folder)
+        inputs = _inputs(experiment, name, task, folder, made=begun)
         width = task.ta.recording.observations.shape[1]
-        config = stage_config(experiment, name, width, experiment.action_bounds, inputs=inputs)
+        steps = experiment.max_steps(name)
+        config = stage_config(experiment, name, width, experiment.action_bounds, steps, inputs=inputs)
         write_text(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False))
         write_text(folder / BEGUN, lineage)  # last: everything the stage needs is there
     wait_for_all()
@@ -225,8 +233,9 @@ def _failed(experiment: Experiment, name: str, key: str, step: int, built: Built
     assert checkpoints is not None
     evaluations = rollouts.history if rollouts else []
     if rollouts and stage.rollout:
-        every = stage.rollout.every_n_steps or stage.max_steps
-        planned = [*range(every, stage.max_steps, every), stage.max_steps]
+        steps = experiment.max_steps(name)
+        every = stage.rollout.every_n_steps or steps
+        planned = [*range(every, steps, every), steps]
         evaluations = [one for one in evaluations if one.step < step]
         evaluations += [Evaluation.failed(at, stage.rollout.episodes) for at in planned if at >= step]
     seconds, cpu_seconds = checkpoints.spent
@@ -249,26 +258,47 @@ def _failed(experiment: Experiment, name: str, key: str, step: int, built: Built
     return result
 
 
-def _write_inputs(experiment: Experiment, name: str, task: Task, folder: Path) -> dict[str, str]:
-    """Derive what the stage needs from earlier stages' scores; file names relative to the stage's folder."""
-    stage, inputs = experiment.stages[name], {}
-    if stage.negatives is not None:
-        means = task.ta.mean(_scores(folder, stage.negatives.scores))
-        np.save(folder / "negatives.npy", safe_negatives(means, stage.negatives.beta_1))
-        inputs["negatives"] = "negatives.npy"
-    if stage.weights is not None:
-        wanted = stage.weights
-        scores = _scores(folder, wanted.scores)
-        weights = trajectory_weights(scores, task.ta.offsets, alpha=wanted.alpha, gamma=wanted.gamma, kind=wanted.kind)
-        np.save(folder / "weights.npy", weights)
-        inputs["weights"] = "weights.npy"
-    return inputs
+def _inputs(experiment: Experiment, name: str, task: Task, folder: Path, *, made: bool) -> dict[str, str]:
+    """Derive what the stage reads from the task and earlier stages' scores, unless it was made already.
+
+    Returns:
+        File names, relative to the stage's folder, by the data module's arguments.
+    """
+    stage = experiment.stages[name]
+    makers: dict[str, Callable[[], NDArray[Any]]] = {}
+    if (negatives := stage.negatives) is not None:
+        makers["negatives"] = lambda: safe_negatives(task.ta.mean(_scores(folder, negatives.scores)), negatives.beta_1)
+    if (weights := stage.weights) is not None:
+        makers["weights"] = lambda: trajectory_weights(
+            _scores(folder, weights.scores),
+            task.ta.offsets,
+            alpha=weights.alpha,
+            gamma=weights.gamma,
+            kind=weights.kind,
+        )
+    if (wanted := stage.rewards) is not None:
+        makers["rewards"] = lambda: _rewards(folder, wanted, task, absorbing=stage.data.get("absorbing", False))
+    if (transport := stage.transport) is not None:
+        makers["rewards"] = lambda: transport_rewards(task, transport, ordered=experiment.setting.ordered)
+    for use, make in makers.items():
+        if not made:
+            np.save(folder / f"{use}.npy", make())
+    return {use: f"{use}.npy" for use in makers}
 
 
-def _scores(folder: Path, stage: str) -> NDArray[Any]:
-    path = folder.parent / stage / "scores.npy"
+def _rewards(folder: Path, wanted: Rewards, task: Task, *, absorbing: bool) -> NDArray[np.float32]:
+    scores = _scores(folder, wanted.scores)
+    if wanted.returns is not None:
+        return trajectory_returns(step_rewards(scores, wanted.kind), task.ta.offsets, wanted.returns)
+    if absorbing:  # behind the steps, as the data module reads it
+        scores = np.append(scores, _scores(folder, wanted.scores, "absorbing_score"))
+    return step_rewards(scores, wanted.kind)
+
+
+def _scores(folder: Path, stage: str, name: str = "scores") -> NDArray[Any]:
+    path = folder.parent / stage / f"{name}.npy"
     if not path.exists():
-        raise UserError(f"stage {stage}: hands on no scores, expected a discriminator")
+        raise UserError(f"stage {stage}: hands on no {name}, expected a discriminator that does")
     return np.asarray(np.load(path, allow_pickle=False))
 
 

@@ -14,7 +14,7 @@ from tailo_pl.errors import UserError
 if TYPE_CHECKING:
     from torch import nn
 
-    from tailo_pl.models import WeightedBCPolicy
+    from tailo_pl.models.policy import PolicyModule
 
 Act = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """Raw states (rows, dim) to actions (rows, dim)."""
@@ -91,14 +91,14 @@ def load_policy(path: str | Path) -> Policy:
     raise UserError(f"{path}: unknown kind of file, expected the folder of a run, a .ckpt or a .onnx file")
 
 
-def deterministic(policy: WeightedBCPolicy) -> nn.Module:
+def deterministic(policy: PolicyModule) -> nn.Module:
     """The policy as a plain module without anything of training: raw states to actions within their bounds."""
     from tailo_pl.models.deterministic import DeterministicPolicy
 
     return DeterministicPolicy(policy).eval()
 
 
-def _of_module(policy: WeightedBCPolicy, path: Path) -> Policy:
+def _of_module(policy: PolicyModule, path: Path) -> Policy:
     import torch
 
     module = deterministic(policy)

@@ -25,6 +25,7 @@ import yaml
 
 from tailo_pl.building import check_stages
 from tailo_pl.data.checks import check_task
+from tailo_pl.data.datamodule import transition_view
 from tailo_pl.data.layout import Layout
 from tailo_pl.data.settings import task_fingerprint
 from tailo_pl.data.trajectories import Trajectories
@@ -33,11 +34,12 @@ from tailo_pl.errors import UserError, require_range
 from tailo_pl.experiment import SCHEMA, Experiment, read_experiment
 from tailo_pl.files import read_json, read_yaml, reason, write_json, write_text
 from tailo_pl.locks import no_one_else
-from tailo_pl.models import WeightedBCPolicy
 from tailo_pl.models.acting import actor
+from tailo_pl.models.policy import PolicyModule
 from tailo_pl.models.stage import StageModule
 from tailo_pl.pipeline import StageResult, run_stages
 from tailo_pl.ranks import is_first, process_group, will_be_first
+from tailo_pl.trusted import import_class
 
 log = logging.getLogger(__name__)
 ModuleT = TypeVar("ModuleT", bound=StageModule)
@@ -104,13 +106,11 @@ def resume(run_dir: Path, overrides: list[str]) -> Experiment:
     experiment = load_run(run_dir)
     changes = _more_steps(experiment, overrides)
     if (run_dir / "summary.json").exists() and not changes:
-        names = " ".join(
-            f"method.stages.{name}.max_steps={stage.max_steps}" for name, stage in experiment.stages.items()
-        )
+        names = " ".join(f"method.stages.{name}.max_steps={experiment.max_steps(name)}" for name in experiment.stages)
         raise UserError(f"{run_dir}: this run is finished ({names}); give one of these a larger number to go on")
     config = copy.deepcopy(experiment.config)
     for name, steps in changes.items():
-        config["method"]["stages"][name]["max_steps"] = steps
+        config["method"]["stages"][name] |= {"max_steps": steps, "passes": None}
     experiment = read_experiment(config)
     check_stages(experiment)
     _check_data(experiment)
@@ -137,8 +137,8 @@ def _more_steps(experiment: Experiment, overrides: list[str]) -> dict[str, int]:
             stages = ", ".join(experiment.stages)
             raise UserError(f"resume: {override!r} given, expected method.stages.STAGE.max_steps=N of {stages}")
         name, steps = found.group(1), int(found.group(2))
-        if steps < experiment.stages[name].max_steps:
-            raise UserError(f"resume: {override!r} given, expected at least {experiment.stages[name].max_steps}")
+        if steps < experiment.max_steps(name):
+            raise UserError(f"resume: {override!r} given, expected at least {experiment.max_steps(name)}")
         changes[name] = steps
     return changes
 
@@ -168,11 +168,30 @@ def _check_data(experiment: Experiment) -> None:
     for line in check_task(task, *experiment.action_bounds):
         log.warning("%s", line)
     for name, stage in experiment.stages.items():
+        _check_needs(experiment, name)
         if stage.hold_out is not None and stage.hold_out.trajectories >= len(task.ta):
             raise UserError(
                 f"method.stages.{name}.hold_out.trajectories: {stage.hold_out.trajectories} of TA's {len(task.ta)} "
                 "trajectories, expected some left to train on (preset.hold_out.trajectories=...)"
             )
+
+
+def _check_needs(experiment: Experiment, name: str) -> None:
+    """Whether the task has what a stage asks of it."""
+    data = experiment.stages[name].data
+    if data["batches"] != "transitions":
+        return
+    method, setting = experiment.names["method"], experiment.names["setting"]
+    expert = data.get("expert", "none")
+    if expert == "pairs" and not experiment.setting.ordered:
+        raise UserError(
+            f"method {method}: needs consecutive states of the expert, but TS of setting {setting} has no order"
+        )
+    asked = {key: data[key] for key in ("steps", "absorbing", "expert") if key in data}
+    try:
+        transition_view(experiment.task, **asked)
+    except UserError as error:
+        raise UserError(f"method {method}, setting {setting}: {error}") from error
 
 
 def run_folder(experiment: Experiment) -> Path:
@@ -305,13 +324,14 @@ def load_checkpoint(path: Path, kind: type[ModuleT]) -> ModuleT:
     return module.eval()
 
 
-def load_run_policy(run_dir: Path) -> WeightedBCPolicy:
+def load_run_policy(run_dir: Path) -> PolicyModule:
     """The trained policy of a finished run."""
-    summary = read_summary(run_dir)
+    summary, experiment = read_summary(run_dir), load_run(run_dir)
     if summary["failure"]:
         failure = summary["failure"]
         raise UserError(f"{run_dir}: stage {failure['stage']} ended in a numerical error at step {failure['step']}")
-    return load_module(run_dir, summary["stages"][-1]["stage"], WeightedBCPolicy)
+    last = summary["stages"][-1]["stage"]
+    return load_module(run_dir, last, import_class(experiment.stages[last].model["class_path"], PolicyModule))
 
 
 def evaluate(run_dir: Path, episodes: int, seed: int | None = None) -> tuple[Episodes, Evaluation]:

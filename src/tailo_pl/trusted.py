@@ -6,14 +6,17 @@ whatever Python can import, so everything else is denied unless the user says `-
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterable
+from typing import TypeVar
 
 from jsonargparse import set_parsing_settings
 
 from tailo_pl.errors import UserError
 
 PACKAGES = ("tailo_pl", "lightning")
+T = TypeVar("T")
 VARIABLE = "TAILO_ALLOW"  # how the processes of a run learn what was allowed: names separated by commas
 
 
@@ -32,6 +35,16 @@ def restrict_imports() -> None:
     The policy is jsonargparse's own and holds for all of the process.
     """
     set_parsing_settings(import_path_denylist=["*"], import_path_allowlist=[*PACKAGES, *_allowed()])
+
+
+def import_class(path: str, kind: type[T]) -> type[T]:
+    """The class of this path, which must be a trusted package's and a `kind`."""
+    package, _, name = path.rpartition(".")
+    trusted = any(f"{package}.".startswith(f"{one}.") for one in (*PACKAGES, *_allowed()))
+    found = getattr(importlib.import_module(package), name, None) if trusted else None
+    if not (isinstance(found, type) and issubclass(found, kind)):
+        raise UserError(f"model: class_path {path!r} found, expected a {kind.__name__} of {', '.join(PACKAGES)}")
+    return found
 
 
 def _allowed() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
 
@@ -106,16 +107,22 @@ def _discounted_sums(terms: NDArray[np.float64], offsets: NDArray[np.int64], gam
     """W_t for every step, in place, walking all trajectories backwards side by side."""
     if gamma == 0:
         return terms
-    lengths = np.diff(offsets)
-    # Longest first: the trajectories that still have a step at distance k from their end are then a prefix, and
-    # the Python loop runs over the longest trajectory, not over all steps.
-    order = np.argsort(-lengths, kind="stable")
-    ends, lengths = offsets[1:][order] - 1, lengths[order]
-    following = terms[ends] / (1 - gamma)
-    terms[ends] = following
-    alive = np.searchsorted(-lengths, -np.arange(1, lengths[0]), side="left")
-    for distance, count in enumerate(alive, start=1):
-        rows = ends[:count] - distance
-        following = terms[rows] + gamma * following[:count]
+    following: NDArray[np.float64] | None = None
+    for rows in steps_backwards(offsets):
+        following = terms[rows] / (1 - gamma) if following is None else terms[rows] + gamma * following[: len(rows)]
         terms[rows] = following
     return terms
+
+
+def steps_backwards(offsets: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """The last step of every trajectory, then the steps before them, and so on.
+
+    Longest trajectory first: those that still have a step at a distance from their end are a prefix of those before,
+    and the loop runs over the longest trajectory, not over all steps.
+    """
+    lengths = np.diff(offsets)
+    order = np.argsort(-lengths, kind="stable")
+    ends, lengths = offsets[1:][order] - 1, lengths[order]
+    alive = np.searchsorted(-lengths, -np.arange(lengths[0]), side="left")
+    for distance, count in enumerate(alive):
+        yield ends[:count] - distance

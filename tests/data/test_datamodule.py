@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from lightning import Trainer
 
 from tailo_pl.data import trajectories
-from tailo_pl.data.batches import StepGenerator, uniform_rows
-from tailo_pl.data.datamodule import TaskData, _Left, state_statistics
+from tailo_pl.data.batches import StepGenerator, UnmarkedRows, uniform_rows
+from tailo_pl.data.datamodule import TaskData, state_statistics
 from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.errors import UserError
 
@@ -193,11 +193,13 @@ class TestWeighted:
 
 
 def same(one: Any, two: Any) -> bool:
-    return all(torch.equal(a, b) for a, b in zip(one[:-1], two[:-1], strict=True)) and one.size == two.size
+    if isinstance(one, tuple):
+        return all(same(a, b) for a, b in zip(one, two, strict=True))
+    return torch.equal(one, two) if isinstance(one, torch.Tensor) else one == two
 
 
 class TestPurity:
-    @pytest.mark.parametrize("kind", ["pairs", "weighted"])
+    @pytest.mark.parametrize("kind", ["pairs", "weighted", "transitions"])
     def test_batches_depend_on_seed_stage_and_step_alone(
         self, task_data: MakeData, make_trainer, ts: Trajectories, ta: Trajectories, kind: str
     ) -> None:
@@ -208,7 +210,7 @@ class TestPurity:
             (other,) = batches(task_data(ts, ta, batches=kind, **change), make_trainer, 1)
             assert not same(one[0], other)
 
-    @pytest.mark.parametrize("kind", ["pairs", "weighted"])
+    @pytest.mark.parametrize("kind", ["pairs", "weighted", "transitions"])
     @pytest.mark.parametrize("ranks", [2, 3])
     def test_ranks_share_one_global_batch(
         self, task_data: MakeData, ts: Trajectories, ta: Trajectories, kind: str, ranks: int
@@ -224,11 +226,11 @@ class TestPurity:
 
         whole, shares = batch(0, 1), [batch(rank, ranks) for rank in range(ranks)]
         assert all(share.size == whole.size for share in shares)
-        for field in whole._fields[:-1]:
+        for field, rows in whole._asdict().items():
             # A row of the global batch keeps its partners: the k-th row of each tensor is on the same rank.
-            rows = getattr(whole, field)
-            for rank, share in enumerate(shares):
-                assert torch.equal(getattr(share, field), rows[rank::ranks])
+            if isinstance(rows, torch.Tensor):
+                for rank, share in enumerate(shares):
+                    assert torch.equal(getattr(share, field), rows[rank::ranks])
 
     def test_begins_at_the_trainers_step(
         self, task_data: MakeData, make_trainer, ts: Trajectories, ta: Trajectories
@@ -256,6 +258,6 @@ def test_origins_never_reach_training(task_data: MakeData, make_trainer, ts: Tra
 @given(st.lists(st.booleans(), min_size=1, max_size=60).filter(lambda marks: not all(marks)), st.integers(0, 99))
 def test_what_is_held_out_is_never_drawn(marks: list[bool], step: int) -> None:
     held = np.array(marks)
-    drawn = _Left(held)(64, StepGenerator(0, "policy").at(step))
+    drawn = UnmarkedRows(held)(64, StepGenerator(0, "policy").at(step))
     left = torch.from_numpy(np.flatnonzero(~held))
     assert torch.equal(drawn, left[uniform_rows(len(left), 64, StepGenerator(0, "policy").at(step))])

@@ -6,7 +6,9 @@ import hashlib
 from collections.abc import Callable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 BatchT = TypeVar("BatchT")
@@ -20,6 +22,9 @@ class PairBatch(NamedTuple):
     mix: Tensor
     size: int
     """rows of the global batch on each side"""
+    ts_absorbing: Tensor | None = None
+    """1 where a row of TS is the absorbing state; None: it is not part of the data"""
+    u_absorbing: Tensor | None = None
 
 
 class WeightedBatch(NamedTuple):
@@ -28,6 +33,37 @@ class WeightedBatch(NamedTuple):
     observations: Tensor
     actions: Tensor
     weights: Tensor
+    size: int
+    """rows of the global batch"""
+
+
+class ExpertRows(NamedTuple):
+    """Rows of TS beside a batch of transitions; which of them are there the stage's data say."""
+
+    observations: Tensor
+    next_observations: Tensor | None
+    actions: Tensor | None
+    mix: Tensor
+    """two interpolation numbers per row"""
+
+
+class TransitionBatch(NamedTuple):
+    """Rows of TA for methods that look one step ahead."""
+
+    observations: Tensor
+    actions: Tensor
+    next_observations: Tensor
+    """where the step has no recorded next state, its own; what uses it must look at `done` first"""
+    done: Tensor
+    """1 where the step ended its episode by the task's own rule"""
+    rewards: Tensor
+    initial: Tensor
+    """states at which episodes begin, drawn independently of the other rows"""
+    absorbing: Tensor
+    """1 where the row is the absorbing state, which leads to itself; its state and action then mean nothing"""
+    noise: Tensor
+    """a standard normal number per action dimension, for whatever the method randomises"""
+    expert: ExpertRows | None
     size: int
     """rows of the global batch"""
 
@@ -54,6 +90,33 @@ class StepGenerator:
 def uniform_rows(count: int, size: int, generator: torch.Generator) -> Tensor:
     """`size` rows out of `count`, each equally likely, with replacement."""
     return torch.randint(count, (size,), generator=generator)
+
+
+class UnmarkedRows:
+    """Positions that are not marked, which are most of them: number n of them, or some drawn uniformly.
+
+    Args:
+        marks: one per position.
+    """
+
+    def __init__(self, marks: NDArray[np.bool_]) -> None:
+        changes = np.flatnonzero(np.diff(marks, prepend=False, append=False))
+        begins, ends = changes[::2], changes[1::2]
+        gaps = torch.from_numpy(np.cumsum(ends - begins))
+        self._count = len(marks) - int(gaps[-1] if len(gaps) else 0)
+        # A position counted without the marked ones moves up by the gaps that begin at or before it.
+        self._moves = torch.cat([torch.zeros(1, dtype=torch.int64), gaps])
+        self._limits = torch.from_numpy(begins) - self._moves[:-1]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def at(self, numbers: Tensor) -> Tensor:
+        """The positions of these numbers, counted from 0 without the marked ones."""
+        return numbers + self._moves[torch.searchsorted(self._limits, numbers, right=True)]
+
+    def __call__(self, size: int, generator: torch.Generator) -> Tensor:
+        return self.at(uniform_rows(self._count, size, generator))
 
 
 class ProportionalRows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal
 
@@ -13,11 +14,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tailo_pl.data.batches import (
+    ExpertRows,
     OneBatch,
     PairBatch,
     ProportionalRows,
     StepGenerator,
     StepLoader,
+    TransitionBatch,
+    UnmarkedRows,
     WeightedBatch,
     rank_share,
     uniform_rows,
@@ -26,7 +30,10 @@ from tailo_pl.data.rows import Rows
 from tailo_pl.data.settings import Setting, Task, load_task
 from tailo_pl.data.sources.source import Source
 from tailo_pl.data.trajectories import Trajectories
+from tailo_pl.data.transitions import Steps, Transitions, consecutive, ended, shared_steps
 from tailo_pl.errors import UserError, require_range
+
+Expert = Literal["none", "states", "pairs", "actions"]
 
 
 class TaskData(lightning.LightningDataModule):
@@ -38,12 +45,20 @@ class TaskData(lightning.LightningDataModule):
         stage: name of the stage; with `seed` and the step it decides every batch.
         seed: of the batches.
         batches: `pairs` (TS against TA or its safe negatives) for discriminators, `weighted` (states, actions,
-            weights of TA) for policies.
+            weights of TA) for policies, `transitions` (s, a, s', done, reward of TA, initial states) for methods that
+            look one step ahead.
         batch_size: rows per batch (from each side for `pairs`, at most the number of TS states).
         sampling: for `weighted`: `uniform` draws all steps alike and hands on their weights; `proportional` draws
             in proportion to the weights, which then are 1.
         negatives: file with one mark per TA trajectory: the safe negatives. None: all of TA.
         weights: file with one weight per TA step. None: 1 for all.
+        rewards: for `transitions`: file with one reward per TA step, and one more for the absorbing state where it
+            is drawn. None: 0 for all.
+        steps: for `transitions`: which steps are drawn: those with a recorded next state (`next`), also those that
+            ended their episode (`next_or_done`), or `all`.
+        absorbing: for `pairs` and `transitions`: draw the absorbing state too, once per episode that ended.
+        expert: for `transitions`: rows of TS beside them: their `states`, `pairs` of consecutive states, or states
+            with `actions`; steps of TA that are also TS's are then not drawn.
         holdout: for `weighted`: trajectories kept out of training for validation, drawn in proportion to their weight.
         std_floor: added to the standard deviations.
     """
@@ -54,11 +69,15 @@ class TaskData(lightning.LightningDataModule):
         setting: Setting,
         stage: str,
         seed: int,
-        batches: Literal["pairs", "weighted"],
+        batches: Literal["pairs", "weighted", "transitions"],
         batch_size: int = 512,
         sampling: Literal["uniform", "proportional"] = "uniform",
         negatives: Path_fr | None = None,
         weights: Path_fr | None = None,
+        rewards: Path_fr | None = None,
+        steps: Steps = "next_or_done",
+        absorbing: bool = False,
+        expert: Expert = "none",
         std_floor: float = 1e-4,
         holdout: int = 0,
     ) -> None:
@@ -70,7 +89,8 @@ class TaskData(lightning.LightningDataModule):
         self._batches = batches
         self._batch_size = batch_size
         self._sampling = sampling
-        self._negatives, self._weights = negatives, weights
+        self._negatives, self._weights, self._rewards = negatives, weights, rewards
+        self._steps, self._absorbing, self._expert = steps, absorbing, expert
         self._std_floor = std_floor
         self._holdout = holdout
         self._generator = StepGenerator(seed, stage)
@@ -123,7 +143,12 @@ class TaskData(lightning.LightningDataModule):
         return 1.0
 
     def train_dataloader(self) -> StepLoader[Any]:
-        make = self._pair_batches() if self._batches == "pairs" else self._weighted_batches()
+        makers = {
+            "pairs": self._pair_batches,
+            "weighted": self._weighted_batches,
+            "transitions": self._transition_batches,
+        }
+        make = makers[self._batches]()
         assert self.trainer is not None
         trainer = self.trainer
         return StepLoader(make, lambda: trainer.global_step)
@@ -149,16 +174,27 @@ class TaskData(lightning.LightningDataModule):
         ts, u = self._place(task.ts.recording.observations), self._place(unlabelled.recording.observations)
         ts_rows, u_rows = task.ts.rows, unlabelled.rows
         size = min(self._batch_size, len(ts_rows))
+        # Numbers beyond the steps stand for the absorbing state.
+        ts_count, u_count = (
+            part.steps + (int(ended(part).sum()) if self._absorbing else 0) for part in (task.ts, unlabelled)
+        )
 
         def batch_at(step: int) -> PairBatch:
             generator = self._generator.at(step)
-            rows_ts, rows_u = uniform_rows(len(ts_rows), size, generator), uniform_rows(len(u_rows), size, generator)
+            rows_ts, rows_u = uniform_rows(ts_count, size, generator), uniform_rows(u_count, size, generator)
+            rows_ts, rows_u = self._share(rows_ts), self._share(rows_u)
             mix = self._share(torch.rand(size, generator=generator)).to(ts.device)
+            absorbing: list[Tensor | None] = [None, None]
+            if self._absorbing:
+                absorbing = [
+                    (rows >= len(known)).float().to(ts.device) for rows, known in ((rows_ts, ts_rows), (rows_u, u_rows))
+                ]
             return PairBatch(
-                self._gather(ts, _rows_at(ts_rows, self._share(rows_ts))),
-                self._gather(u, _rows_at(u_rows, self._share(rows_u))),
+                self._gather(ts, _rows_at(ts_rows, rows_ts.clamp(max=len(ts_rows) - 1))),
+                self._gather(u, _rows_at(u_rows, rows_u.clamp(max=len(u_rows) - 1))),
                 mix,
                 size,
+                *absorbing,
             )
 
         return batch_at
@@ -170,7 +206,7 @@ class TaskData(lightning.LightningDataModule):
         proportional = None
         if self._sampling == "proportional" and self._weights is not None:
             proportional = ProportionalRows(weights.masked_fill(torch.from_numpy(self.held_out), 0.0))
-        trained = _Left(self.held_out)
+        trained = UnmarkedRows(self.held_out)
         size = self._batch_size
 
         def batch_at(step: int) -> WeightedBatch:
@@ -187,6 +223,71 @@ class TaskData(lightning.LightningDataModule):
             )
 
         return batch_at
+
+    def _transition_batches(self) -> Any:
+        ta, size = self.task.ta, self._batch_size
+        view = transition_view(self.task, self._steps, self._absorbing, self._expert)
+        recording = ta.recording
+        observations, actions = self._place(recording.observations), self._place(recording.actions)
+        # Without recorded next states the next row is the next state, and a last row stands for itself.
+        nexts = observations if recording.next_observations is None else self._place(recording.next_observations)
+        ahead = torch.from_numpy((recording.next_observations is None) & ~recording.is_last)
+        terminals = None if recording.terminals is None else torch.from_numpy(np.asarray(recording.terminals, bool))
+        rewards = torch.from_numpy(self._step_rewards)
+        initial = torch.from_numpy(view.initial_rows)
+        expert_at = self._expert_rows()
+
+        def batch_at(step: int) -> TransitionBatch:
+            generator = self._generator.at(step)
+            positions, absorbing = (self._share(drawn) for drawn in view.draw(size, generator))
+            first = self._share(uniform_rows(len(initial), size, generator))
+            noise = self._share(torch.randn(size, actions.shape[1], generator=generator))
+            rows = _rows_at(ta.rows, positions)
+            done = torch.zeros(len(rows)) if terminals is None else terminals[rows].float()
+            device = observations.device
+            return TransitionBatch(
+                observations=self._gather(observations, rows),
+                actions=self._gather(actions, rows),
+                next_observations=self._gather(nexts, rows + ahead[rows]),
+                done=done.to(device),
+                rewards=rewards[torch.where(absorbing, ta.steps, positions)].to(device),
+                initial=self._gather(observations, initial[first]),
+                absorbing=absorbing.float().to(device),
+                noise=noise.to(device),
+                expert=expert_at(generator) if expert_at else None,
+                size=size,
+            )
+
+        return batch_at
+
+    @property
+    def _step_rewards(self) -> NDArray[np.float32]:
+        expected = self.task.ta.steps + self._absorbing
+        if self._rewards is None:
+            return np.zeros(expected, dtype=np.float32)
+        return self._read(self._rewards, expected).astype(np.float32)
+
+    def _expert_rows(self) -> Callable[[torch.Generator], ExpertRows] | None:
+        """Draws rows of TS, as many as of TA."""
+        if self._expert == "none":
+            return None
+        ts, size = self.task.ts, self._batch_size
+        observations = self._place(ts.recording.observations)
+        actions = self._place(ts.recording.actions) if self._expert == "actions" else None
+        starts = torch.from_numpy(consecutive(ts)) if self._expert == "pairs" else torch.arange(ts.steps)
+
+        def draw(generator: torch.Generator) -> ExpertRows:
+            chosen = self._share(uniform_rows(len(starts), size, generator))
+            rows = _rows_at(ts.rows, starts[chosen])
+            mix = self._share(torch.rand(size, 2, generator=generator)).to(observations.device)
+            return ExpertRows(
+                self._gather(observations, rows),
+                self._gather(observations, rows + 1) if self._expert == "pairs" else None,
+                None if actions is None else self._gather(actions, rows),
+                mix,
+            )
+
+        return draw
 
     def _share(self, rows: Tensor) -> Tensor:
         assert self.trainer is not None
@@ -220,21 +321,26 @@ class TaskData(lightning.LightningDataModule):
         return np.asarray(array)
 
 
-class _Left:
-    """Draws uniformly among the positions that are not marked, which are most of them."""
+def transition_view(
+    task: Task, steps: Steps = "next_or_done", absorbing: bool = False, expert: Expert = "none"
+) -> Transitions:
+    """The transitions of TA, after checking that the task has what they need.
 
-    def __init__(self, marks: NDArray[np.bool_]) -> None:
-        changes = np.flatnonzero(np.diff(marks, prepend=False, append=False))
-        begins, ends = changes[::2], changes[1::2]
-        gaps = torch.from_numpy(np.cumsum(ends - begins))
-        self._count = len(marks) - int(gaps[-1] if len(gaps) else 0)
-        # A position counted without the marked ones moves up by the gaps that begin at or before it.
-        self._moves = torch.cat([torch.zeros(1, dtype=torch.int64), gaps])
-        self._limits = torch.from_numpy(begins) - self._moves[:-1]
-
-    def __call__(self, size: int, generator: torch.Generator) -> Tensor:
-        drawn = uniform_rows(self._count, size, generator)
-        return drawn + self._moves[torch.searchsorted(self._limits, drawn, right=True)]
+    Args:
+        task: what there is.
+        steps: as of `TaskData`, like the rest.
+        absorbing: whether the absorbing state is drawn.
+        expert: what is drawn of TS beside them.
+    """
+    ts = task.ts
+    if expert == "pairs" and not len(consecutive(ts)):
+        raise UserError("TS: no two consecutive states found, expected some: this method needs pairs s, s'")
+    if expert == "actions" and ts.recording.actions is None:
+        raise UserError("TS: states only found, expected their actions too: this method clones what the expert does")
+    view = Transitions(task.ta, steps, absorbing, shared_steps(task.ta, ts) if expert == "actions" else None)
+    if not len(view.initial_rows):
+        raise UserError("TA: no trajectory has kept its first step, expected some initial states")
+    return view
 
 
 def _rows_at(rows: Rows, positions: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +25,9 @@ class Task:
 
 class Setting(ABC):
     """A way to cut TS and TA. Its parameters are its whole identity."""
+
+    ordered: ClassVar[bool] = True
+    """whether TS is trajectories or parts of them, rather than states in no order"""
 
     @property
     @abstractmethod
@@ -49,6 +53,8 @@ class Examples(Setting):
         last: from how many of each trajectory's last states.
         seed: of the draw.
     """
+
+    ordered = False
 
     def __init__(self, origin: str = "left", count: int = 200, last: int = 3, seed: int = 0) -> None:
         require_range("setting.count", count, 1, closed="[)")

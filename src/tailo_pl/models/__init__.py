@@ -1,6 +1,23 @@
 """What the stages train."""
 
 from tailo_pl.models.discriminator import PUDiscriminator
+from tailo_pl.models.dwbc import DWBC
+from tailo_pl.models.iql import IQL
+from tailo_pl.models.lobsdice import LobsDICE
+from tailo_pl.models.marwil import MARWIL
 from tailo_pl.models.policy import WeightedBCPolicy
+from tailo_pl.models.rce import RCE
+from tailo_pl.models.smodice import SMODICE
+from tailo_pl.models.td3bc import TD3BC
 
-__all__ = ["PUDiscriminator", "WeightedBCPolicy"]
+__all__ = [
+    "DWBC",
+    "IQL",
+    "MARWIL",
+    "RCE",
+    "SMODICE",
+    "TD3BC",
+    "LobsDICE",
+    "PUDiscriminator",
+    "WeightedBCPolicy",
+]

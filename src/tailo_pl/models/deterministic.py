@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from tailo_pl.models.policy import WeightedBCPolicy
+from tailo_pl.models.policy import PolicyModule
 
 
 class DeterministicPolicy(nn.Module):
-    """tanh of the mean at raw states, within the action bounds; the standardisation is its first layer.
+    """The deterministic action at raw states, within the bounds; the standardisation is its first layer.
 
     Args:
         policy: a trained policy, whose networks are shared, not copied.
@@ -18,14 +18,13 @@ class DeterministicPolicy(nn.Module):
     low: Tensor
     high: Tensor
 
-    def __init__(self, policy: WeightedBCPolicy) -> None:
+    def __init__(self, policy: PolicyModule) -> None:
         super().__init__()
         self.standardise = policy.standardise
-        self.network = policy.average or policy.network
+        self.acting = policy.acting
         self.register_buffer("low", policy.action_low)
         self.register_buffer("high", policy.action_high)
 
     def forward(self, states: Tensor) -> Tensor:
-        mean, _ = self.network(self.standardise(states)).chunk(2, dim=-1)
-        actions = self.low + 0.5 * (torch.tanh(mean) + 1) * (self.high - self.low)
+        actions = self.low + 0.5 * (self.acting(self.standardise(states)) + 1) * (self.high - self.low)
         return torch.clamp(actions, self.low, self.high)  # rounding may leave the bounds by the last bit

@@ -15,7 +15,7 @@ from tailo_pl.data.batches import PairBatch
 from tailo_pl.data.settings import Task
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import require_range
-from tailo_pl.models.networks import mlp, tanh_gradients
+from tailo_pl.models.networks import mlp, tanh_gradients, with_absorbing
 from tailo_pl.models.reduction import batch_means
 from tailo_pl.models.stage import StageModule
 from tailo_pl.objectives import (
@@ -39,6 +39,8 @@ class PUDiscriminator(StageModule):
         beta_2: weight of the debiased loss in `mixed`, in [0, 1]: 0 when TS and TA share a body, 1 when they differ.
         lipschitz: weight lambda of the penalty (||grad D|| - 1)^2 between the two sides; 0 switches it off.
         learning_rate: Adam's step size.
+        absorbing: states have one more number, 1 for the absorbing state behind the end of an episode, 0 for all
+            others; the data then draw it too.
         hidden: widths of the hidden (tanh) layers.
     """
 
@@ -50,6 +52,7 @@ class PUDiscriminator(StageModule):
         beta_2: float = 0.0,
         lipschitz: float = 10.0,
         learning_rate: float = 3e-4,
+        absorbing: bool = False,
         hidden: Sequence[int] = (256, 256),
     ) -> None:
         super().__init__(observation_dim, learning_rate)
@@ -61,15 +64,21 @@ class PUDiscriminator(StageModule):
         self.eta_p = eta_p
         self.beta_2 = beta_2
         self.lipschitz = lipschitz
-        self.network = mlp(observation_dim, hidden, 1, nn.Tanh)
+        self.absorbing = absorbing
+        self.network = mlp(observation_dim + absorbing, hidden, 1, nn.Tanh)
 
     def forward(self, states: Tensor) -> Tensor:
         """Logits D(s) of raw states."""
-        logits: Tensor = self.network(self.standardise(states))
+        logits: Tensor = self.network(self._inputs(states, None))
         return logits.squeeze(-1)
 
+    def _inputs(self, states: Tensor, absorbing: Tensor | None) -> Tensor:
+        """What the network sees of raw states; `absorbing` marks rows that stand for the absorbing state."""
+        states = self.standardise(states)
+        return with_absorbing(states, absorbing) if self.absorbing else states
+
     def training_step(self, batch: PairBatch, batch_idx: int) -> Tensor:
-        ts, u = self.standardise(batch.ts), self.standardise(batch.u)
+        ts, u = self._inputs(batch.ts, batch.ts_absorbing), self._inputs(batch.u, batch.u_absorbing)
         logits_ts, logits_u = self.network(torch.cat([ts, u])).squeeze(-1).float().split([len(ts), len(u)])
         rows = list(logit_terms(logits_ts, logits_u))
         if self.lipschitz > 0:
@@ -91,8 +100,14 @@ class PUDiscriminator(StageModule):
             return tanh_gradients(self.network, points.float())
 
     def hand_on(self, task: Task) -> Mapping[str, NDArray[Any]]:
-        """R(s) of every step of TA."""
-        return {"scores": self.scores(task.ta)}
+        """R(s) of every step of TA, and of the absorbing state where there is one."""
+        outputs: dict[str, NDArray[Any]] = {"scores": self.scores(task.ta)}
+        if self.absorbing:
+            with torch.inference_mode():
+                state = torch.zeros(1, self.observation_dim, device=self.device)
+                logit = self.network(with_absorbing(state, torch.ones(1, device=self.device)))[0]
+            outputs["absorbing_score"] = logit.float().cpu().numpy()
+        return outputs
 
     def quality(self, task: Task, outputs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
         """How well TS and TA are told apart. TA may hold expert states too, so perfect separation is not expected.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 
 import torch
@@ -29,13 +31,44 @@ class Standardise(nn.Module):
         return (states - self.mean) / self.std
 
 
-def mlp(inputs: int, hidden: Sequence[int], outputs: int, activation: type[nn.Module]) -> nn.Sequential:
+def with_absorbing(states: Tensor, absorbing: Tensor | None) -> Tensor:
+    """Standardised states with one more number: 0, or 1 for the absorbing state, whose other numbers are 0.
+
+    Args:
+        states: (rows, dim).
+        absorbing: 1 for the rows that stand for the absorbing state; None: no row does.
+    """
+    if absorbing is None:
+        return torch.cat([states, states.new_zeros(len(states), 1)], -1)
+    absorbing = absorbing[:, None]
+    return torch.cat([states * (1 - absorbing), absorbing], -1)
+
+
+def mlp(
+    inputs: int, hidden: Sequence[int], outputs: int, activation: type[nn.Module], *, last_bias: bool = True
+) -> nn.Sequential:
     """Linear layers with `activation` between them."""
     widths = [inputs, *hidden]
     layers: list[nn.Module] = []
     for before, after in pairwise(widths):
         layers += [nn.Linear(before, after), activation()]
-    return nn.Sequential(*layers, nn.Linear(widths[-1], outputs))
+    return nn.Sequential(*layers, nn.Linear(widths[-1], outputs, bias=last_bias))
+
+
+class SquashedMean(nn.Module):
+    """The deterministic action of a Gaussian squashed by tanh: tanh of the mean, the first half of what a network says.
+
+    Args:
+        network: from standardised states to mean and whatever describes the spread.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, states: Tensor) -> Tensor:
+        mean, _ = self.network(states).float().chunk(2, dim=-1)
+        return torch.tanh(mean)
 
 
 def tanh_gradients(network: nn.Sequential, points: Tensor) -> Tensor:
@@ -52,3 +85,34 @@ def tanh_gradients(network: nn.Sequential, points: Tensor) -> Tensor:
     for layer, activation in zip(reversed(hidden), reversed(activations), strict=True):
         gradients = (gradients * (1 - activation.square())) @ layer.weight
     return gradients
+
+
+def input_gradients(function: Callable[[Tensor], Tensor], points: Tensor) -> Tensor:
+    """grad_x f(x) of each row, in float32 (a penalty's curvature is below what half precision resolves)."""
+    with torch.autocast(points.device.type, enabled=False):
+        points = points.detach().float().requires_grad_()
+        (gradients,) = torch.autograd.grad(function(points).sum(), points, create_graph=True)
+    return gradients
+
+
+def move_towards(follower: nn.Module, leader: nn.Module, rate: float) -> None:
+    """follower <- (1 - rate)*follower + rate*leader, weight by weight: target networks and averages."""
+    torch._foreach_lerp_(list(follower.parameters()), [weight.data for weight in leader.parameters()], rate)
+
+
+def follower_of(leader: nn.Module) -> nn.Module:
+    """A copy that no gradient reaches."""
+    return copy.deepcopy(leader).requires_grad_(False)
+
+
+@contextmanager
+def frozen(module: nn.Module) -> Iterator[None]:
+    """What is computed meanwhile passes gradients through the module, not into its weights."""
+    weights = [weight for weight in module.parameters() if weight.requires_grad]
+    for weight in weights:
+        weight.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for weight in weights:
+            weight.requires_grad_(True)

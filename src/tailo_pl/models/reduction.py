@@ -8,6 +8,20 @@ import torch.distributed.nn.functional as dist_nn
 from torch import Tensor
 
 
+def batch_log_mean_exp(values: Tensor, count: int) -> Tensor:
+    """log mean exp over the global batch, differentiable, without overflow.
+
+    Args:
+        values: one per local row.
+        count: rows of the global batch.
+    """
+    largest = values.detach().float().max()
+    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+        dist.all_reduce(largest, op=dist.ReduceOp.MAX)
+    (mean,) = batch_means([torch.exp(values.float() - largest)], [count])
+    return largest + torch.log(mean)
+
+
 def batch_means(rows: list[Tensor], counts: list[int]) -> list[Tensor]:
     """Mean of each tensor over the global batch, differentiable, identical on all ranks.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import lightning
 import torch
@@ -40,6 +40,9 @@ class StageModule(lightning.LightningModule):
         observation_dim: numbers in a state.
         learning_rate: Adam's step size.
     """
+
+    several_processes: ClassVar[bool] = True
+    """whether its loss is that of the global batch on every rank, with every weight in use at every step"""
 
     def __init__(self, observation_dim: int, learning_rate: float) -> None:
         super().__init__()

@@ -1,0 +1,113 @@
+"""IQL: offline reinforcement learning that asks only for the value of recorded actions (Kostrikov et al. 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tailo_pl.data.batches import TransitionBatch
+from tailo_pl.errors import require_range
+from tailo_pl.losses.iql import advantage_weights, expectile_terms
+from tailo_pl.losses.td3 import critic_terms, td_target
+from tailo_pl.models.actors import TanhGaussianActor
+from tailo_pl.models.critics import TwinCritics
+from tailo_pl.models.networks import follower_of, mlp, move_towards
+from tailo_pl.models.policy import PolicyModule
+from tailo_pl.models.reduction import batch_means
+
+WEIGHT_LIMIT = 100.0
+
+
+class IQL(PolicyModule):
+    """V by expectile regression on the smaller target critic, Q on V, and cloning weighted by the advantage.
+
+    All three learn from the same batch, with what they were before it. The actor's rate falls to zero.
+
+    Args:
+        observation_dim: numbers in a state.
+        action_low: lower bound of each action.
+        action_high: upper bound of each action.
+        expectile: tau: how far V leans towards the best recorded actions.
+        temperature: how sharply the actor prefers advantage.
+        discount: g.
+        target_rate: how fast the target critics follow.
+        learning_rate: Adam's step size, for all.
+        hidden: widths of the hidden (ReLU) layers.
+    """
+
+    def __init__(
+        self,
+        observation_dim: int,
+        action_low: Sequence[float],
+        action_high: Sequence[float],
+        expectile: float = 0.7,
+        temperature: float = 3.0,
+        discount: float = 0.99,
+        target_rate: float = 0.005,
+        learning_rate: float = 3e-4,
+        hidden: Sequence[int] = (256, 256),
+    ) -> None:
+        super().__init__(observation_dim, action_low, action_high, learning_rate)
+        require_range("expectile", expectile, 0, 1)
+        require_range("temperature", temperature, 0, closed="[)")
+        require_range("discount", discount, 0, 1)
+        require_range("target_rate", target_rate, 0, 1, closed="(]")
+        self.save_hyperparameters(logger=False)
+        self.expectile = expectile
+        self.temperature = temperature
+        self.discount = discount
+        self.target_rate = target_rate
+        self.value = mlp(observation_dim, hidden, 1, nn.ReLU)
+        self.critics = TwinCritics(observation_dim, len(action_low), hidden)
+        self.target_critics = follower_of(self.critics)
+        self.actor = TanhGaussianActor(observation_dim, len(action_low), hidden)
+
+    @property
+    def acting(self) -> nn.Module:
+        return self.actor
+
+    def forward(self, states: Tensor) -> Tensor:
+        """The deterministic action."""
+        return self.within_bounds(self.actor(self.standardise(states)))
+
+    def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
+        states, nexts = self.standardise(batch.observations), self.standardise(batch.next_observations)
+        actions = self.normalise(batch.actions)
+        values, next_values = self.value(torch.cat([states, nexts])).squeeze(-1).float().chunk(2)
+        with torch.no_grad():
+            believed = torch.minimum(*self.target_critics(states, actions))
+        advantages = believed - values
+        target = td_target(batch.rewards, batch.done, next_values.detach(), self.discount)
+        weights = advantage_weights(advantages.detach(), self.temperature, WEIGHT_LIMIT)
+        rows = [
+            expectile_terms(advantages, self.expectile),
+            critic_terms(self.critics(states, actions), target),
+            -weights * self.actor.log_likelihood(states, actions),
+        ]
+        value_loss, critic_loss, actor_loss = batch_means(rows, [batch.size] * 3)
+        loss = value_loss + critic_loss + actor_loss
+        self.log_now_and_then(
+            {
+                "loss": loss,
+                "value_loss": value_loss,
+                "critic_loss": critic_loss,
+                "actor_loss": actor_loss,
+                "value_min": values.min(),
+                "value_max": values.max(),
+                "value_mean": values.mean(),
+            }
+        )
+        return loss
+
+    def optimizer_step(self, *arguments: Any, **options: Any) -> None:
+        super().optimizer_step(*arguments, **options)
+        move_towards(self.target_critics, self.critics, self.target_rate)
+
+    def configure_optimizers(self) -> Any:
+        values = [*self.value.parameters(), *self.critics.parameters()]
+        groups: list[dict[str, Any]] = [{"params": values}, {"params": self.actor.parameters()}]
+        adam = torch.optim.Adam(groups, lr=self.learning_rate, fused=True)
+        return {"optimizer": adam, "lr_scheduler": self.cosine_decay(adam, [False, True])}

@@ -1,0 +1,128 @@
+"""LobsDICE: matches the expert's occupancy of pairs of states (Kim et al. 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tailo_pl.data.batches import ExpertRows, TransitionBatch
+from tailo_pl.errors import require_range
+from tailo_pl.losses.dice import (
+    dual_loss,
+    lobsdice_conjugate,
+    lobsdice_reward,
+    lobsdice_weights,
+    slack,
+)
+from tailo_pl.models.actors import SquashedActor
+from tailo_pl.models.networks import input_gradients, mlp
+from tailo_pl.models.policy import PolicyModule
+from tailo_pl.models.reduction import batch_log_mean_exp, batch_means
+from tailo_pl.objectives import Likelihood, LogitTerms, cross_entropy, interpolate, lipschitz_terms, logit_terms
+
+
+class LobsDICE(PolicyModule):
+    """A reward on pairs (s, s'), the dual's function nu(s), and weighted cloning, all from step one.
+
+    Args:
+        observation_dim: numbers in a state.
+        action_low: lower bound of each action.
+        action_high: upper bound of each action.
+        alpha: strength of the regularisation towards the data.
+        discount: g.
+        reward_penalty: weight of (||grad R|| - 1)^2 between expert pairs and TA's, and between TA's.
+        nu_penalty: weight of ||grad nu||^2 at TA's states and between them and the expert's.
+        likelihood: of recorded actions: `squashed` or `censored`.
+        learning_rate: Adam's step size, for all.
+        hidden: widths of the hidden (ReLU) layers.
+    """
+
+    def __init__(
+        self,
+        observation_dim: int,
+        action_low: Sequence[float],
+        action_high: Sequence[float],
+        alpha: float = 0.1,
+        discount: float = 0.99,
+        reward_penalty: float = 0.1,
+        nu_penalty: float = 1e-4,
+        likelihood: Likelihood = "squashed",
+        learning_rate: float = 3e-4,
+        hidden: Sequence[int] = (256, 256),
+    ) -> None:
+        super().__init__(observation_dim, action_low, action_high, learning_rate)
+        require_range("alpha", alpha, 0, closed="[)")
+        require_range("discount", discount, 0, 1)
+        require_range("reward_penalty", reward_penalty, 0, closed="[)")
+        require_range("nu_penalty", nu_penalty, 0, closed="[)")
+        self.save_hyperparameters(logger=False)
+        self.alpha = alpha
+        self.discount = discount
+        self.reward_penalty = reward_penalty
+        self.nu_penalty = nu_penalty
+        self.cost = mlp(2 * observation_dim, hidden, 1, nn.ReLU, last_bias=False)
+        self.nu = mlp(observation_dim, hidden, 1, nn.ReLU, last_bias=False)
+        self.actor = SquashedActor(observation_dim, len(action_low), hidden, 7.0, likelihood, last_bias=False)
+
+    @property
+    def acting(self) -> nn.Module:
+        return self.actor
+
+    def forward(self, states: Tensor) -> Tensor:
+        """The deterministic action."""
+        return self.within_bounds(self.actor(self.standardise(states)))
+
+    def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
+        assert batch.expert is not None and batch.expert.next_observations is not None
+        states, nexts = self.standardise(batch.observations), self.standardise(batch.next_observations)
+        expert = self.standardise(batch.expert.observations), self.standardise(batch.expert.next_observations)
+        pairs, expert_pairs = torch.cat([states, nexts], -1), torch.cat(expert, -1)
+
+        logits_expert, logits = self.cost(torch.cat([expert_pairs, pairs])).squeeze(-1).float().chunk(2)
+        terms = list(logit_terms(logits_expert, logits))
+        initial_states = self.standardise(batch.initial)
+        nu, next_nu, initial_nu = self.nu(torch.cat([states, nexts, initial_states])).squeeze(-1).float().chunk(3)
+        rewards = lobsdice_reward(logits.detach())
+        e = slack(rewards, nu, next_nu, self.discount)
+        log_mean_exp = batch_log_mean_exp(e / (1 + self.alpha), batch.size)
+
+        weights = lobsdice_weights(e, log_mean_exp, self.alpha).detach()
+        cloning = -weights * self.actor.log_densities(states, self.normalise(batch.actions)).sum(-1)
+
+        rows = [*terms, initial_nu, cloning, *self._penalties(batch.expert, states, nexts, expert_pairs)]
+        means = batch_means(rows, [batch.size] * len(rows))
+        cost_loss = cross_entropy(LogitTerms(*means[:3])) + self.reward_penalty * means[5]
+        conjugate = lobsdice_conjugate(log_mean_exp, self.alpha, batch.size)
+        nu_loss = dual_loss(means[3], conjugate, self.discount) + self.nu_penalty * means[6]
+        loss = cost_loss + nu_loss + means[4]
+        self.log_now_and_then(
+            {
+                "loss": loss,
+                "cost_loss": cost_loss,
+                "nu_loss": nu_loss,
+                "actor_loss": means[4],
+                "reward_mean": rewards.mean(),
+                "value_min": nu.min(),
+                "value_max": nu.max(),
+                "value_mean": nu.mean(),
+            }
+        )
+        return loss
+
+    def _penalties(self, expert: ExpertRows, states: Tensor, nexts: Tensor, expert_pairs: Tensor) -> list[Tensor]:
+        """Of R and of nu, one number per row each: the mean over the kinds of points at which they are taken."""
+        pairs = torch.cat([states, nexts], -1)
+        mixed = interpolate(expert_pairs, pairs, expert.mix[:, 0])
+        # Rows are independent draws, so the row before is as good as another draw.
+        mixed_ta = interpolate(pairs, pairs.roll(1, 0), expert.mix[:, 1])
+        gradients = input_gradients(lambda points: lobsdice_reward(self.cost(points)), torch.cat([mixed, mixed_ta]))
+        reward_terms = lipschitz_terms(gradients).view(2, -1).mean(0)
+        mixed_states, mixed_nexts = mixed.chunk(2, -1)
+        nu_gradients = input_gradients(self.nu, torch.cat([states, mixed_states, mixed_nexts]))
+        return [reward_terms, nu_gradients.square().sum(-1).view(3, -1).mean(0)]
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.Adam(self.parameters(), lr=self.learning_rate, fused=True)

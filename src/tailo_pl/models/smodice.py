@@ -1,0 +1,121 @@
+"""SMODICE: matches the expert's occupancy of states through the dual of an f-divergence (Ma et al. 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tailo_pl.data.batches import TransitionBatch
+from tailo_pl.errors import require_range
+from tailo_pl.losses.dice import Divergence, chi2_conjugate, dual_loss, slack, smodice_weights
+from tailo_pl.models.actors import SquashedActor
+from tailo_pl.models.networks import mlp, with_absorbing
+from tailo_pl.models.policy import PolicyModule
+from tailo_pl.models.reduction import batch_log_mean_exp, batch_means
+from tailo_pl.objectives import Likelihood
+
+
+class SMODICE(PolicyModule):
+    """A value V(s) that solves the dual, and weighted cloning with the weights it gives, side by side.
+
+    The actor's entropy is kept at -dim(a) by a learned coefficient. Weights are those before the step's own update.
+
+    Args:
+        observation_dim: numbers in a state.
+        action_low: lower bound of each action.
+        action_high: upper bound of each action.
+        divergence: f: `kl`, `chi2_half` ((x-1)^2/2, as published) or `chi2` ((x-1)^2).
+        discount: g.
+        absorbing: a step that ended its episode leads to the absorbing state, which leads to itself and is drawn too;
+            otherwise nothing follows such a step.
+        likelihood: of recorded actions: `squashed` or `censored`.
+        learning_rate: Adam's step size, for all.
+        value_decay: Adam's L2 term, for V.
+        hidden: widths of the hidden (ReLU) layers.
+    """
+
+    def __init__(
+        self,
+        observation_dim: int,
+        action_low: Sequence[float],
+        action_high: Sequence[float],
+        divergence: Divergence = "kl",
+        discount: float = 0.99,
+        absorbing: bool = False,
+        likelihood: Likelihood = "squashed",
+        learning_rate: float = 3e-4,
+        value_decay: float = 1e-4,
+        hidden: Sequence[int] = (256, 256),
+    ) -> None:
+        super().__init__(observation_dim, action_low, action_high, learning_rate)
+        require_range("discount", discount, 0, 1)
+        require_range("value_decay", value_decay, 0, closed="[)")
+        self.save_hyperparameters(logger=False)
+        self.divergence = divergence
+        self.discount = discount
+        self.absorbing = absorbing
+        self.value_decay = value_decay
+        self.value = mlp(observation_dim + absorbing, hidden, 1, nn.ReLU)
+        self.actor = SquashedActor(observation_dim, len(action_low), hidden, 7.24, likelihood)
+        self.log_entropy_weight = nn.Parameter(torch.zeros(()))
+
+    @property
+    def acting(self) -> nn.Module:
+        return self.actor
+
+    def forward(self, states: Tensor) -> Tensor:
+        """The deterministic action."""
+        return self.within_bounds(self.actor(self.standardise(states)))
+
+    def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
+        states = self.standardise(batch.observations)
+        values, next_values, initial = self._values(batch, states)
+        follows = 1.0 if self.absorbing else 1 - batch.done
+        e = slack(batch.rewards, values, follows * next_values, self.discount)
+        rows = [initial] if self.divergence == "kl" else [initial, chi2_conjugate(e, self.divergence)]
+        initial_mean, *others = batch_means(rows, [batch.size] * len(rows))
+        conjugate = others[0] if others else batch_log_mean_exp(e, batch.size)
+        value_loss = dual_loss(initial_mean, conjugate, self.discount)
+
+        weights = smodice_weights(e.detach(), self.divergence) * (1 - batch.absorbing)  # there is no action there
+        cloning = -weights * self.actor.log_densities(states, self.normalise(batch.actions)).sum(-1)
+        drawn = self.actor.sampled_log_likelihood(states, batch.noise)
+        cloning_mean, drawn_mean = batch_means([cloning, drawn], [batch.size] * 2)
+        actor_loss = cloning_mean + torch.exp(self.log_entropy_weight).detach() * drawn_mean
+        # Grows where the entropy -log pi is below its target -dim(a).
+        entropy_loss = -self.log_entropy_weight * (drawn_mean.detach() - len(self.action_low))
+
+        loss = value_loss + actor_loss + entropy_loss
+        self.log_now_and_then(
+            {
+                "loss": loss,
+                "value_loss": value_loss,
+                "actor_loss": actor_loss,
+                "weight_mean": weights.mean(),
+                "value_min": values.min(),
+                "value_max": values.max(),
+                "value_mean": values.mean(),
+            }
+        )
+        return loss
+
+    def _values(self, batch: TransitionBatch, states: Tensor) -> tuple[Tensor, ...]:
+        """V(s), V(s') and V(s0)."""
+        next_states, initial = self.standardise(batch.next_observations), self.standardise(batch.initial)
+        if self.absorbing:
+            states = with_absorbing(states, batch.absorbing)
+            next_states = with_absorbing(next_states, torch.maximum(batch.absorbing, batch.done))
+            initial = with_absorbing(initial, None)
+        values: Tensor = self.value(torch.cat([states, next_states, initial])).squeeze(-1).float()
+        return values.chunk(3)
+
+    def configure_optimizers(self) -> Any:
+        policy = [*self.actor.parameters(), self.log_entropy_weight]
+        groups: list[dict[str, Any]] = [
+            {"params": self.value.parameters(), "weight_decay": self.value_decay},
+            {"params": policy},
+        ]
+        return torch.optim.Adam(groups, lr=self.learning_rate, fused=True)

@@ -1,0 +1,119 @@
+"""TD3BC: offline reinforcement learning with a cloning term, on rewards that an earlier stage has given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tailo_pl.data.batches import TransitionBatch
+from tailo_pl.errors import require_range
+from tailo_pl.losses.td3 import actor_terms, critic_terms, smoothed_action, td_target
+from tailo_pl.models.critics import TwinCritics
+from tailo_pl.models.networks import follower_of, frozen, mlp, move_towards
+from tailo_pl.models.policy import PolicyModule
+
+NOISE, NOISE_LIMIT = 0.2, 0.5  # of the target policy's action
+EVERY = 2  # steps of the critics for one of the actor
+
+
+class TD3BC(PolicyModule):
+    """Twin critics with target networks and a deterministic tanh actor, which is updated at every second step.
+
+    One optimiser holds all weights; those without a gradient stay as they are, so that a step is one batch.
+
+    Args:
+        observation_dim: numbers in a state.
+        action_low: lower bound of each action.
+        action_high: upper bound of each action.
+        alpha: lambda = alpha / mean|Q| is the weight of Q beside the cloning term.
+        discount: g.
+        target_rate: how fast target networks follow.
+        learning_rate: Adam's step size, for all.
+        hidden: widths of the hidden (ReLU) layers.
+    """
+
+    several_processes = False  # at every second step the actor has no gradient
+
+    def __init__(
+        self,
+        observation_dim: int,
+        action_low: Sequence[float],
+        action_high: Sequence[float],
+        alpha: float = 2.5,
+        discount: float = 0.99,
+        target_rate: float = 0.005,
+        learning_rate: float = 3e-4,
+        hidden: Sequence[int] = (256, 256),
+    ) -> None:
+        super().__init__(observation_dim, action_low, action_high, learning_rate)
+        require_range("alpha", alpha, 0)
+        require_range("discount", discount, 0, 1)
+        require_range("target_rate", target_rate, 0, 1, closed="(]")
+        self.save_hyperparameters(logger=False)
+        self.alpha = alpha
+        self.discount = discount
+        self.target_rate = target_rate
+        self.network = mlp(observation_dim, hidden, len(action_low), nn.ReLU)
+        self.critics = TwinCritics(observation_dim, len(action_low), hidden)
+        self.target_network, self.target_critics = follower_of(self.network), follower_of(self.critics)
+
+    @property
+    def acting(self) -> nn.Module:
+        return nn.Sequential(self.network, nn.Tanh())
+
+    def forward(self, states: Tensor) -> Tensor:
+        """The deterministic action."""
+        return self.within_bounds(self.act(self.standardise(states)))
+
+    def act(self, states: Tensor, network: nn.Module | None = None) -> Tensor:
+        """Actions in [-1, 1] at standardised states."""
+        return torch.tanh((network or self.network)(states).float())
+
+    def value_of(self, outputs: Tensor) -> Tensor:
+        """Q from what a critic puts out."""
+        return outputs
+
+    def critic_loss(self, batch: TransitionBatch, states: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """The critics' loss, and the first critic's values at the recorded actions."""
+        outputs = self.critics(states, actions)
+        target = td_target(batch.rewards, batch.done, self.next_outputs(batch), self.discount)
+        return critic_terms(outputs, target).mean(), outputs[0]
+
+    def next_outputs(self, batch: TransitionBatch) -> Tensor:
+        """The smaller target critic at the next states and the target policy's smoothed action there."""
+        with torch.no_grad():
+            states = self.standardise(batch.next_observations)
+            actions = smoothed_action(self.act(states, self.target_network), batch.noise, NOISE, NOISE_LIMIT)
+            return torch.minimum(*self.target_critics(states, actions))
+
+    def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
+        states, recorded = self.standardise(batch.observations), self.normalise(batch.actions)
+        critic_loss, values = self.critic_loss(batch, states, recorded)
+        numbers = {"loss": critic_loss, "critic_loss": critic_loss}
+        numbers |= {"value_min": values.min(), "value_max": values.max(), "value_mean": values.mean()}
+        if self._actors_turn:
+            actions = self.act(states)
+            with frozen(self.critics):
+                chosen = self.value_of(self.critics(states, actions)[0])
+            scale = self.alpha / chosen.detach().abs().mean().clamp_min(1e-8)
+            actor_loss = actor_terms(chosen, scale, actions, recorded).mean()
+            numbers |= {"loss": critic_loss + actor_loss, "actor_loss": actor_loss}
+        self.log_now_and_then(numbers)
+        return numbers["loss"]
+
+    @property
+    def _actors_turn(self) -> bool:
+        return (self.global_step + 1) % EVERY == 0
+
+    def optimizer_step(self, *arguments: Any, **options: Any) -> None:
+        super().optimizer_step(*arguments, **options)
+        if self._actors_turn:  # here, so that a step and its targets are never apart in a checkpoint
+            move_towards(self.target_network, self.network, self.target_rate)
+            move_towards(self.target_critics, self.critics, self.target_rate)
+
+    def configure_optimizers(self) -> Any:
+        trained = [*self.network.parameters(), *self.critics.parameters()]
+        return torch.optim.Adam(trained, lr=self.learning_rate, fused=True)
