@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,7 +77,7 @@ def stage_config(
             "stage": name,
             "seed": stage.seed,
             "std_floor": experiment.std_floor,
-            "holdout": stage.hold_out.trajectories if stage.hold_out else 0,
+            "holdout": stage.hold_out.trajectories if stage.hold_out else stage.settle.ts_states if stage.settle else 0,
             **stage.data,
             **(inputs or {}),
         },
@@ -101,6 +102,9 @@ def _callbacks(experiment: Experiment, name: str, stage: Stage) -> list[dict[str
             "min_delta": stage.hold_out.min_delta,
         }
         callbacks.append({"class_path": "tailo_pl.callbacks.HeldOutChoice", "init_args": choice})
+    if stage.settle is not None:
+        limits = {key: value for key, value in asdict(stage.settle).items() if key != "ts_states"}
+        callbacks.append({"class_path": "tailo_pl.callbacks.Settled", "init_args": limits})
     if experiment.config["threads"] is not None:
         threads = {"count": experiment.config["threads"]}
         callbacks.append({"class_path": "tailo_pl.callbacks.Threads", "init_args": threads})

@@ -127,6 +127,30 @@ class HoldOut:
 
 
 @dataclass(frozen=True)
+class Settle:
+    """When a discriminator has learnt enough; the numbers are those of `tailo_pl.callbacks.Settled`.
+
+    Args:
+        ts_states: states of TS kept out of training.
+        every_n_steps: steps between checks.
+        trajectories: of TA, scored at each check.
+        correlation: of their ranks from one check to the next, at least this.
+        tolerance: change of the separation of TS from TA, at most this share of it.
+        patience: checks in a row that must pass.
+    """
+
+    ts_states: int = 50
+    every_n_steps: int = 250
+    trajectories: int = 1000
+    correlation: float = 0.99
+    tolerance: float = 0.05
+    patience: int = 2
+
+    def __post_init__(self) -> None:
+        require_range("settle.ts_states", self.ts_states, 1, closed="[)")
+
+
+@dataclass(frozen=True)
 class Stage:
     """One training in the list that makes a method.
 
@@ -142,6 +166,7 @@ class Stage:
         transport: rewards from optimal transport between TA and TS; None: none.
         rollout: when to play episodes; None: never.
         hold_out: trajectories that choose among the weights; None: the last weights are kept.
+        settle: for discriminators: when to stop before all steps are done; None: never.
     """
 
     model: dict[str, Any]
@@ -155,6 +180,7 @@ class Stage:
     transport: Transport | None = None
     rollout: Rollout | None = None
     hold_out: HoldOut | None = None
+    settle: Settle | None = None
 
     def __post_init__(self) -> None:
         if (self.max_steps is None) == (self.passes is None):

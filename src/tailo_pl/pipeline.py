@@ -108,8 +108,11 @@ def stage_key(experiment: Experiment, name: str, keys: Mapping[str, str], *, any
         inputs.append({**asdict(stage.rewards), "scores": keys[stage.rewards.scores]})
     if stage.transport is not None:
         inputs.append({**asdict(stage.transport), "ordered": experiment.setting.ordered})
+    # Only where it is asked for: other stages keep the keys they have.
+    settle = {} if stage.settle is None else {"settle": asdict(stage.settle)}
     return fingerprint(
-        {
+        settle
+        | {
             "schema": SCHEMA,
             "task": task_fingerprint(experiment.source, experiment.setting),
             "stage": name,  # part of it because batches are drawn by the stage's name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import lightning
@@ -59,7 +59,8 @@ class TaskData(lightning.LightningDataModule):
         absorbing: for `pairs` and `transitions`: draw the absorbing state too, once per episode that ended.
         expert: for `transitions`: rows of TS beside them: their `states`, `pairs` of consecutive states, or states
             with `actions`; steps of TA that are also TS's are then not drawn.
-        holdout: for `weighted`: trajectories kept out of training for validation, drawn in proportion to their weight.
+        holdout: for `weighted`: trajectories kept out of training for validation, drawn in proportion to their weight;
+            for `pairs`: states of TS kept out of it.
         std_floor: added to the standard deviations.
     """
 
@@ -118,7 +119,7 @@ class TaskData(lightning.LightningDataModule):
     def held_out(self) -> NDArray[np.bool_]:
         """Marks the TA steps kept out of training: whole trajectories, those that matter most likely among them."""
         ta = self.task.ta
-        if not self._holdout:
+        if not self._holdout or self._batches == "pairs":
             return np.zeros(ta.steps, dtype=bool)
         shares = np.add.reduceat(self.step_weights, ta.offsets[:-1], dtype=np.float64)
         if (shares > 0).sum() <= self._holdout:
@@ -133,6 +134,16 @@ class TaskData(lightning.LightningDataModule):
         chosen = np.zeros(len(shares), dtype=bool)
         chosen[order[: self._holdout]] = True
         return np.asarray(np.repeat(chosen, ta.lengths))
+
+    @cached_property
+    def held_out_ts(self) -> NDArray[np.int64]:
+        """For `pairs`: positions of the states of TS kept out of training."""
+        states = self.task.ts.steps
+        if self._holdout >= states:
+            raise UserError(
+                f"settle.ts_states: {self._holdout} of TS's {states} states given, expected some left to train on"
+            )
+        return torch.randperm(states, generator=self._generator.at(-1))[: self._holdout].numpy()
 
     @property
     def loss_scale(self) -> float:
@@ -179,9 +190,15 @@ class TaskData(lightning.LightningDataModule):
             part.steps + (int(ended(part).sum()) if self._absorbing else 0) for part in (task.ts, unlabelled)
         )
 
+        draw_ts: Callable[[int, torch.Generator], Tensor] = partial(uniform_rows, ts_count)
+        if self._holdout:
+            marks = np.zeros(ts_count, dtype=bool)
+            marks[self.held_out_ts] = True
+            draw_ts = UnmarkedRows(marks)
+
         def batch_at(step: int) -> PairBatch:
             generator = self._generator.at(step)
-            rows_ts, rows_u = uniform_rows(ts_count, size, generator), uniform_rows(u_count, size, generator)
+            rows_ts, rows_u = draw_ts(size, generator), uniform_rows(u_count, size, generator)
             rows_ts, rows_u = self._share(rows_ts), self._share(rows_u)
             mix = self._share(torch.rand(size, generator=generator)).to(ts.device)
             absorbing: list[Tensor | None] = [None, None]
