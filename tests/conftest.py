@@ -13,6 +13,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pytest
 import torch
+from helpers.runs import small_run
 from hypothesis import settings
 from jsonargparse.typing import Path_fr
 from lightning import Trainer
@@ -66,6 +67,12 @@ def tailo_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def pointmaze_data(tailo_home: Path) -> Trajectories:
     """The bundled pointmaze data, made once per test run."""
     return Bundled("pointmaze").part("directions")
+
+
+@pytest.fixture(scope="session")
+def run_dir(tailo_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished pointmaze run of a few steps, trained once per test run; tests only read it."""
+    return small_run(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="session")

@@ -13,15 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
-
-SMALL = (
-    "preset.pretrain_steps=20",
-    "preset.formal_steps=20",
-    "preset.policy_steps=20",
-    "preset.rollout.episodes=1",
-    "preset.rollout.every_n_steps=0",
-    "trainer=cpu",
-)
+from helpers.runs import SMALL
 
 
 def tailo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers.runs import small_run
 
 from tailo_pl import cli, load_policy, run
 from tailo_pl.envs.pointmaze import OpenPlane
@@ -19,12 +18,6 @@ from tailo_pl.errors import UserError
 from tailo_pl.export import CHECKED_STATES, Exported, export, representative_states
 from tailo_pl.models import WeightedBCPolicy
 from tailo_pl.policies import deterministic
-
-
-@pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small finished run."""
-    return small_run(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="module")

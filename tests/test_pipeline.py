@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.runs import SMALL
 from hydra import compose, initialize_config_module
 from omegaconf import OmegaConf
 
@@ -15,15 +16,6 @@ from tailo_pl import experiment, run
 from tailo_pl.errors import UserError
 from tailo_pl.experiment import read_experiment
 from tailo_pl.pipeline import stage_key
-
-SMALL = [
-    "preset.pretrain_steps=20",
-    "preset.formal_steps=20",
-    "preset.policy_steps=20",
-    "preset.rollout.episodes=1",
-    "preset.rollout.every_n_steps=0",
-    "trainer=cpu",
-]
 
 
 def composed(*overrides: str) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import imageio.v2 as imageio
 import numpy as np
 import pytest
 import yaml
-from helpers.runs import small_run
 
 from tailo_pl import cli
 from tailo_pl.drawing import pictures
@@ -19,12 +18,6 @@ from tailo_pl.envs.locomotion import LocomotionTask
 from tailo_pl.envs.pointmaze import PointMaze
 from tailo_pl.envs.simulator import Drawn
 from tailo_pl.errors import UserError
-
-
-@pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small finished run."""
-    return small_run(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers.runs import small_run
 
 from tailo_pl import cli
 from tailo_pl.completion import SHELLS, overrides
@@ -70,8 +69,7 @@ def test_plain_text_without_a_terminal_or_with_no_color(terminal: bool) -> None:
     assert lines[4] == "3 words"
 
 
-def test_evaluate_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_dir = small_run(tmp_path)
+def test_evaluate_as_json(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["evaluate", str(run_dir), "--episodes", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["run"] == str(run_dir) and found["episodes"] == 2 and {"score", "score_std", "success"} <= set(found)
