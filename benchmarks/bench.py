@@ -16,6 +16,7 @@ from pathlib import Path
 
 import loading
 import memory
+import method_steps
 import rollouts
 import steps
 import torch
@@ -25,7 +26,7 @@ from rows import Row, keep, show
 from tailo_pl.precision import precision_for
 from tailo_pl.run import versions
 
-ALL = ("steps", "weights", "loading", "rollouts", "growth")
+ALL = ("steps", "methods", "weights", "loading", "rollouts", "growth")
 
 
 def main() -> None:
@@ -43,6 +44,8 @@ def main() -> None:
     for part in options.only:
         if part == "steps":
             found += steps.rows(options.rounds, bf16)
+        elif part == "methods":
+            found += method_steps.rows(150)
         elif part == "weights":
             found += weighing.rows(options.rounds)
         elif part == "loading":

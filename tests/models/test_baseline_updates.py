@@ -50,7 +50,7 @@ def trained(task_data: Any, make_trainer: Any, tmp_path: Any) -> Trained:
 
         data = task_data(ta, ta, batches="transitions", batch_size=16, rewards=Path_fr(str(rewards)))
         watch = Watch()
-        make_trainer(max_steps=steps, callbacks=[watch]).fit(module, datamodule=data)
+        make_trainer(max_steps=steps, limit_val_batches=0, callbacks=[watch]).fit(module, datamodule=data)
         return watch
 
     return fit

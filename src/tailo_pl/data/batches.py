@@ -45,6 +45,9 @@ class ExpertRows(NamedTuple):
     actions: Tensor | None
     mix: Tensor
     """two interpolation numbers per row"""
+    others: Tensor | None = None
+    """with `next_others`: a second pair (s, s') of TA for every row, another row of the global batch"""
+    next_others: Tensor | None = None
 
 
 class TransitionBatch(NamedTuple):

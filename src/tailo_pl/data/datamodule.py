@@ -254,24 +254,35 @@ class TaskData(lightning.LightningDataModule):
         initial = torch.from_numpy(view.initial_rows)
         expert_at = self._expert_rows()
 
+        def states_and_next(positions: Tensor) -> tuple[Tensor, Tensor]:
+            rows = _rows_at(ta.rows, positions)
+            return self._gather(observations, rows), self._gather(nexts, rows + ahead[rows])
+
         def batch_at(step: int) -> TransitionBatch:
             generator = self._generator.at(step)
-            positions, absorbing = (self._share(drawn) for drawn in view.draw(size, generator))
+            drawn, absorbing = view.draw(size, generator)
+            positions, absorbing = self._share(drawn), self._share(absorbing)
             first = self._share(uniform_rows(len(initial), size, generator))
             noise = self._share(torch.randn(size, actions.shape[1], generator=generator))
             rows = _rows_at(ta.rows, positions)
             done = torch.zeros(len(rows)) if terminals is None else terminals[rows].float()
             device = observations.device
+            states, next_states = states_and_next(positions)
+            expert = expert_at(generator) if expert_at else None
+            if expert is not None and expert.next_observations is not None:
+                # Rows are independent draws, so the row before is as good as another draw.
+                others, next_others = states_and_next(self._share(drawn.roll(1)))
+                expert = expert._replace(others=others, next_others=next_others)
             return TransitionBatch(
-                observations=self._gather(observations, rows),
+                observations=states,
                 actions=self._gather(actions, rows),
-                next_observations=self._gather(nexts, rows + ahead[rows]),
+                next_observations=next_states,
                 done=done.to(device),
                 rewards=rewards[torch.where(absorbing, ta.steps, positions)].to(device),
                 initial=self._gather(observations, initial[first]),
                 absorbing=absorbing.float().to(device),
                 noise=noise.to(device),
-                expert=expert_at(generator) if expert_at else None,
+                expert=expert,
                 size=size,
             )
 
@@ -291,7 +302,8 @@ class TaskData(lightning.LightningDataModule):
         ts, size = self.task.ts, self._batch_size
         observations = self._place(ts.recording.observations)
         actions = self._place(ts.recording.actions) if self._expert == "actions" else None
-        starts = torch.from_numpy(consecutive(ts)) if self._expert == "pairs" else torch.arange(ts.steps)
+        pairs = self._expert == "pairs"
+        starts = torch.from_numpy(consecutive(ts)) if pairs else torch.arange(ts.steps)
 
         def draw(generator: torch.Generator) -> ExpertRows:
             chosen = self._share(uniform_rows(len(starts), size, generator))
@@ -299,7 +311,7 @@ class TaskData(lightning.LightningDataModule):
             mix = self._share(torch.rand(size, 2, generator=generator)).to(observations.device)
             return ExpertRows(
                 self._gather(observations, rows),
-                self._gather(observations, rows + 1) if self._expert == "pairs" else None,
+                self._gather(observations, rows + 1) if pairs else None,
                 None if actions is None else self._gather(actions, rows),
                 mix,
             )

@@ -17,6 +17,7 @@ from tailo_pl.models.critics import TwinCritics
 from tailo_pl.models.networks import follower_of, mlp, move_towards
 from tailo_pl.models.policy import PolicyModule
 from tailo_pl.models.reduction import batch_means
+from tailo_pl.models.stage import value_range
 
 WEIGHT_LIMIT = 100.0
 
@@ -95,9 +96,7 @@ class IQL(PolicyModule):
                 "value_loss": value_loss,
                 "critic_loss": critic_loss,
                 "actor_loss": actor_loss,
-                "value_min": values.min(),
-                "value_max": values.max(),
-                "value_mean": values.mean(),
+                **value_range(values),
             }
         )
         return loss

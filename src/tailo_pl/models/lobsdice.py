@@ -21,6 +21,7 @@ from tailo_pl.models.actors import SquashedActor
 from tailo_pl.models.networks import input_gradients, mlp
 from tailo_pl.models.policy import PolicyModule
 from tailo_pl.models.reduction import batch_log_mean_exp, batch_means
+from tailo_pl.models.stage import value_range
 from tailo_pl.objectives import Likelihood, LogitTerms, cross_entropy, interpolate, lipschitz_terms, logit_terms
 
 
@@ -105,9 +106,7 @@ class LobsDICE(PolicyModule):
                 "nu_loss": nu_loss,
                 "actor_loss": means[4],
                 "reward_mean": rewards.mean(),
-                "value_min": nu.min(),
-                "value_max": nu.max(),
-                "value_mean": nu.mean(),
+                **value_range(nu),
             }
         )
         return loss
@@ -115,9 +114,10 @@ class LobsDICE(PolicyModule):
     def _penalties(self, expert: ExpertRows, states: Tensor, nexts: Tensor, expert_pairs: Tensor) -> list[Tensor]:
         """Of R and of nu, one number per row each: the mean over the kinds of points at which they are taken."""
         pairs = torch.cat([states, nexts], -1)
+        assert expert.others is not None and expert.next_others is not None
+        others = torch.cat([self.standardise(expert.others), self.standardise(expert.next_others)], -1)
         mixed = interpolate(expert_pairs, pairs, expert.mix[:, 0])
-        # Rows are independent draws, so the row before is as good as another draw.
-        mixed_ta = interpolate(pairs, pairs.roll(1, 0), expert.mix[:, 1])
+        mixed_ta = interpolate(pairs, others, expert.mix[:, 1])
         gradients = input_gradients(lambda points: lobsdice_reward(self.cost(points)), torch.cat([mixed, mixed_ta]))
         reward_terms = lipschitz_terms(gradients).view(2, -1).mean(0)
         mixed_states, mixed_nexts = mixed.chunk(2, -1)

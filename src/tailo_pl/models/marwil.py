@@ -14,6 +14,7 @@ from tailo_pl.losses.marwil import marwil_weights
 from tailo_pl.models.networks import mlp
 from tailo_pl.models.policy import WeightedBCPolicy
 from tailo_pl.models.reduction import batch_means
+from tailo_pl.models.stage import value_range
 from tailo_pl.objectives import Likelihood
 
 RATE = 0.01  # at which the mean square of the advantage follows
@@ -66,9 +67,7 @@ class MARWIL(WeightedBCPolicy):
                 "loss": loss,
                 "value_loss": value_loss,
                 "actor_loss": actor_loss,
-                "value_min": values.min(),
-                "value_max": values.max(),
-                "value_mean": values.mean(),
+                **value_range(values),
             }
         )
         return loss

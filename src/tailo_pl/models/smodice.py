@@ -15,6 +15,7 @@ from tailo_pl.models.actors import SquashedActor
 from tailo_pl.models.networks import mlp, with_absorbing
 from tailo_pl.models.policy import PolicyModule
 from tailo_pl.models.reduction import batch_log_mean_exp, batch_means
+from tailo_pl.models.stage import value_range
 from tailo_pl.objectives import Likelihood
 
 
@@ -95,9 +96,7 @@ class SMODICE(PolicyModule):
                 "value_loss": value_loss,
                 "actor_loss": actor_loss,
                 "weight_mean": weights.mean(),
-                "value_min": values.min(),
-                "value_max": values.max(),
-                "value_mean": values.mean(),
+                **value_range(values),
             }
         )
         return loss

@@ -97,3 +97,8 @@ class StageModule(lightning.LightningModule):
     def quality(self, task: Task, outputs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
         """How well it turned out, judged from the data alone; `outputs` is what it hands on."""
         return {}
+
+
+def value_range(values: Tensor) -> dict[str, Tensor]:
+    """What tells a value function that runs away: its least, largest and mean value in the batch, for the log."""
+    return {"value_min": values.min(), "value_max": values.max(), "value_mean": values.mean()}

@@ -14,6 +14,7 @@ from tailo_pl.losses.td3 import actor_terms, critic_terms, smoothed_action, td_t
 from tailo_pl.models.critics import TwinCritics
 from tailo_pl.models.networks import follower_of, frozen, mlp, move_towards
 from tailo_pl.models.policy import PolicyModule
+from tailo_pl.models.stage import value_range
 
 NOISE, NOISE_LIMIT = 0.2, 0.5  # of the target policy's action
 EVERY = 2  # steps of the critics for one of the actor
@@ -92,8 +93,7 @@ class TD3BC(PolicyModule):
     def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
         states, recorded = self.standardise(batch.observations), self.normalise(batch.actions)
         critic_loss, values = self.critic_loss(batch, states, recorded)
-        numbers = {"loss": critic_loss, "critic_loss": critic_loss}
-        numbers |= {"value_min": values.min(), "value_max": values.max(), "value_mean": values.mean()}
+        numbers = {"loss": critic_loss, "critic_loss": critic_loss, **value_range(values)}
         if self._actors_turn:
             actions = self.act(states)
             with frozen(self.critics):

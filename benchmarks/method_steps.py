@@ -1,0 +1,110 @@
+"""A step of every method: trained by Lightning through the project, and in a plain loop of the same work.
+
+    python benchmarks/method_steps.py [STEPS]
+
+Both train the last stage of a method on pointmaze, preset fast, without rollouts, checkpoints or logs. The plain loop
+draws the same batches, takes the same losses and steps the same optimiser. CPU time: a busy machine counts little.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from hydra import compose, initialize_config_module
+from omegaconf import OmegaConf
+from rows import Row, show
+
+from tailo_pl.building import Built, build_stage, stage_config
+from tailo_pl.experiment import Experiment, read_experiment
+
+METHODS = ("tailo", "smodice", "lobsdice", "oril", "rce", "dwbc", "marwil", "otr")
+TRAJECTORY = ("setting=given", "setting.ts=directions", "setting.ta=directions", "setting.ts_trajectories=1")
+WARM_UP = 20
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    show(rows(int(sys.argv[1]) if len(sys.argv) > 1 else 300), "a step of every method")
+
+
+def rows(steps: int) -> list[Row]:
+    """How fast a method's last stage trains, as a share of a plain loop's speed."""
+    found = []
+    for method in METHODS:
+        with tempfile.TemporaryDirectory() as folder:
+            through, plain = (measure(method, Path(folder), steps, fit) for fit in (fitted, looped))
+        note = f"{through:.1f} against {plain:.1f} CPU ms"
+        found.append(Row(f"step of {method} vs a plain loop", plain / through, target=0.9, note=note))
+    return found
+
+
+def measure(method: str, folder: Path, steps: int, fit: Any) -> float:
+    """Milliseconds per step, start-up taken away."""
+    overrides = [f"method={method}", *(TRAJECTORY if method == "lobsdice" else ()), "preset.hold_out=null"]
+    with initialize_config_module("tailo_pl.configs", version_base="1.3"):
+        config: Any = OmegaConf.to_container(compose("train", overrides=overrides), resolve=True)
+    experiment = read_experiment(config)
+    times = []
+    for count in (WARM_UP, WARM_UP + steps):
+        built = stage(experiment, folder, count)
+        began = time.process_time()
+        fit(built, count)
+        times.append(time.process_time() - began)
+    return 1000 * (times[1] - times[0]) / steps
+
+
+def stage(experiment: Experiment, folder: Path, steps: int) -> Built:
+    """The last stage, with rewards and weights that are made up."""
+    name, task = list(experiment.stages)[-1], experiment.task
+    inputs = {}
+    for use in ("weights", "rewards"):
+        if getattr(experiment.stages[name], use) is not None:
+            np.save(folder / f"{use}.npy", np.random.default_rng(0).random(task.ta.steps, dtype=np.float32))
+            inputs[use] = f"{use}.npy"
+    width = task.ta.recording.observations.shape[1]
+    config = stage_config(experiment, name, width, experiment.action_bounds, steps, inputs=inputs)
+    config["trainer"] |= {
+        "callbacks": [],
+        "log_every_n_steps": 10**9,
+        "enable_checkpointing": False,
+        "accelerator": "cpu",
+    }
+    return build_stage(config, folder, task)
+
+
+def fitted(built: Built, steps: int) -> None:
+    built.trainer.fit(built.model, datamodule=built.data)
+
+
+def looped(built: Built, steps: int) -> None:
+    """What Lightning does for one device, written out."""
+    model, data, trainer = built.model, built.data, built.trainer
+    model.trainer, data.trainer, trainer.datamodule = trainer, trainer, data  # type: ignore[attr-defined]
+    model.setup("fit")
+    optimizers = model.configure_optimizers()
+    optimizer = optimizers["optimizer"] if isinstance(optimizers, dict) else optimizers
+    schedule = optimizers["lr_scheduler"]["scheduler"] if isinstance(optimizers, dict) else None
+    batches = iter(data.train_dataloader())
+    counted = trainer.fit_loop.epoch_loop.automatic_optimization.optim_progress.optimizer.step.total
+
+    def closure() -> torch.Tensor:
+        loss = model.training_step(next(batches), 0)
+        optimizer.zero_grad()
+        loss.backward()
+        return loss
+
+    for step in range(steps):
+        model.optimizer_step(0, step, optimizer, closure)  # the optimiser's step, and what the method does behind it
+        counted.completed += 1
+        if schedule is not None:
+            schedule.step()
+
+
+if __name__ == "__main__":
+    main()
