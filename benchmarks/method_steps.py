@@ -86,6 +86,7 @@ def looped(built: Built, steps: int) -> None:
     """What Lightning does for one device, written out."""
     model, data, trainer = built.model, built.data, built.trainer
     model.trainer, data.trainer, trainer.datamodule = trainer, trainer, data  # type: ignore[attr-defined]
+    trainer.fit_loop.epoch_loop.max_steps = steps + 1  # at its last step a stage logs, which only a trainer can take
     model.setup("fit")
     optimizers = model.configure_optimizers()
     optimizer = optimizers["optimizer"] if isinstance(optimizers, dict) else optimizers
