@@ -33,6 +33,7 @@ commands:
   score      score new logs with a trained run's discriminator: tailo score logs.csv --run RUN --out scores.csv
   table      finished runs side by side, mean ± std over seeds: tailo table runs   (--format csv, markdown, json)
   prepare    all of `train` but the training; a cluster then starts the processes: srun tailo run RUN
+  compare    run what is missing, then table and report: tailo compare env=hopper methods=tailo,bc,smodice seeds=3
   report     one page about runs, to open in a browser: tailo report RUN... --out report.html --figures figures
   export     write the policy for other programs, as ONNX and torch.export: tailo export RUN
   play       film the policy: tailo play RUN --out play.mp4
@@ -60,6 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
         "data": _data,
         "score": _score,
         "table": _table,
+        "compare": _compare,
         "report": _report,
         "export": _export,
         "play": _play,
@@ -304,6 +306,28 @@ def _table(arguments: list[str]) -> None:
         show_table(rows)
     else:
         sys.stdout.write(table.written(rows, options.format))
+
+
+def _compare(arguments: list[str]) -> None:
+    parser = _Parser(prog="tailo compare", description="Several methods on the same task: run what is missing.")
+    parser.add_argument("overrides", nargs="+", help="methods=a,b (a:key=value for variants), seeds=3, env=..., ...")
+    parser.add_argument("--out", type=Path, default=Path("report.html"), help="the report (default: report.html)")
+    options = parser.parse_args(arguments)
+
+    from tailo_pl import table
+    from tailo_pl.comparison import Comparison, compare
+    from tailo_pl.console import making_data, show_report, show_table
+    from tailo_pl.report.writing import write_report
+
+    folders, failed = compare(Comparison.of(options.overrides))
+    if folders:
+        show_table(table.gather(folders))
+        with making_data():
+            show_report(write_report(folders, options.out))
+    for line in failed[:-1]:
+        sys.stderr.write(f"tailo: {line}\n")
+    if failed:
+        raise UserError(failed[-1])
 
 
 def _report(arguments: list[str]) -> None:

@@ -14,15 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hydra import compose, initialize_config_module
-from omegaconf import OmegaConf
 
 from tailo_pl import run
-from tailo_pl.console import making_data
+from tailo_pl.comparison import composed, trained
 from tailo_pl.data.cache import fingerprint
 from tailo_pl.envs.evaluation import Evaluation
 from tailo_pl.errors import UserError
-from tailo_pl.experiment import read_experiment
 from tailo_pl.files import read_yaml, write_json, write_text
 
 EPISODES = 100
@@ -74,18 +71,8 @@ def run_missing(cells: Path, only: str = "") -> None:
 
 def measure(cell: Cell) -> dict[str, Any]:
     """Train a cell (or take up a finished run of it) and play its policy for fresh episodes."""
-    with initialize_config_module("tailo_pl.configs", version_base="1.3"):
-        composed: Any = OmegaConf.to_container(
-            compose("train", overrides=[*cell.overrides, f"name={cell.name}"]), resolve=True
-        )
-    experiment = read_experiment(composed)
-    run_dir = run.run_folder(experiment)
-    if not (run_dir / "summary.json").exists():
-        with making_data():
-            run.prepare(experiment)
-        run.execute(run_dir, experiment)
-    elif not run.is_of(run_dir, experiment.config):
-        raise UserError(f"{run_dir}: this run was made with another configuration than the cell has now; delete it")
+    experiment = composed([*cell.overrides, f"name={cell.name}"])
+    run_dir = trained(experiment)
     summary = run.read_summary(run_dir)
     if summary["failure"]:
         returns, evaluation = np.empty(0), Evaluation.failed(summary["failure"]["step"], 0)
