@@ -140,8 +140,7 @@ def time_to(
     keep_out = ("RolloutScore", "StageProgress")
     callbacks = config["trainer"]["callbacks"]
     config["trainer"]["callbacks"] = [one for one in callbacks if not one["class_path"].endswith(keep_out)]
-    config["trainer"]["logger"] = config["trainer"]["logger"][:1]
-    config["trainer"]["logger"][0]["init_args"]["name"] = folder.name
+    config["trainer"]["logger"]["init_args"]["name"] = folder.name
     built = build_stage(config, folder, experiment.task)
     clock = ScoreClock(experiment, EVERY[preset], wanted, budget)
     built.trainer.callbacks.insert(0, clock)  # type: ignore[attr-defined]

@@ -38,15 +38,19 @@ class RolloutScore(Callback):
         self._simulator: Any = None
         self._returns, self._lengths, self._terminated = (CatMetric(nan_strategy="disable") for _ in range(3))
         self.history: list[Evaluation] = []
+        self._ended = False
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
+        self._ended = False
         if self._every and trainer.global_step % self._every == 0 and trainer.global_step < trainer.max_steps:
             self._evaluate(trainer, pl_module)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._evaluate(trainer, pl_module)
+        if not self._ended:  # a stage that stopped early and was killed before it was recorded ends a second time
+            self._evaluate(trainer, pl_module)
+            self._ended = True
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         self._close()
@@ -60,10 +64,11 @@ class RolloutScore(Callback):
             self._simulator = None
 
     def state_dict(self) -> dict[str, Any]:
-        return {"history": [asdict(evaluation) for evaluation in self.history]}
+        return {"history": [asdict(evaluation) for evaluation in self.history], "ended": self._ended}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.history = [Evaluation(**evaluation) for evaluation in state_dict["history"]]
+        self._ended = state_dict["ended"]
 
     def _evaluate(self, trainer: Trainer, policy: LightningModule) -> None:
         seeds = self._seeds[trainer.global_rank :: trainer.world_size]

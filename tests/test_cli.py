@@ -72,7 +72,8 @@ def test_evaluate_prints_a_score(finished: Path) -> None:
 def test_sweep_runs_every_job_and_names_what_failed(finished: Path) -> None:
     done = tailo(finished, "train", "-m", "method=bc", "name=sweep", "seed=0,-1", *SMALL)
     assert done.returncode == 2
-    assert done.stderr.strip().splitlines()[-1].startswith("tailo: seed: -1 given")
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("tailo: job 1 (method=bc,") and "seed: -1 given" in last
     summary = json.loads((finished / "runs/pointmaze/examples/bc/sweep/summary.json").read_text())
     assert summary["seed"] == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,15 +55,14 @@ def stage_config(
     arguments["observation_dim"] = observation_dim
     if stage.data.get("batches") != "pairs":
         arguments["action_low"], arguments["action_high"] = map(list, bounds)
-    loggers = experiment.logger_configs()
-    for logger in loggers:
-        logger["init_args"] |= {"save_dir": FIT_FOLDER, "name": name}
+    logger = experiment.class_config("logger")
+    logger["init_args"] |= {"save_dir": FIT_FOLDER, "name": name}
     return {
         "seed_everything": stage.seed,
         "trainer": {
             **experiment.config["trainer"],
             "max_steps": max_steps,
-            "logger": loggers,
+            "logger": logger,
             "plugins": [{"class_path": "tailo_pl.checkpoints.WholeCheckpoints"}],
             "callbacks": _callbacks(experiment, name, stage),
             **_validation(stage),
@@ -122,13 +122,16 @@ def _callbacks(experiment: Experiment, name: str, stage: Stage) -> list[dict[str
     return callbacks
 
 
-def build_stage(config: dict[str, Any], folder: Path, task: Task) -> Built:
-    """Instantiate a stage's configuration, writing to `folder`, on a task that is already loaded."""
-    config = copy.deepcopy(config)
-    metrics, *beside = config["trainer"]["logger"]
-    metrics["init_args"]["version"] = ""
-    for logger in (metrics, *beside):
-        logger["init_args"]["save_dir"] = str(folder.parent)
+def build_stage(config: dict[str, Any], folder: Path, task: Task, beside: Sequence[Mapping[str, Any]] = ()) -> Built:
+    """Instantiate a stage's configuration.
+
+    Args:
+        config: as `stage_config` makes it.
+        folder: where the stage writes.
+        task: TS and TA, loaded already.
+        beside: loggers beside that of metrics.csv; not in the configuration, which `tailo fit` overrides by name.
+    """
+    config = _with_loggers(config, folder, beside)
     config["trainer"]["default_root_dir"] = str(folder)
     for key in ("negatives", "weights", "rewards"):
         if config["data"].get(key):
@@ -139,15 +142,27 @@ def build_stage(config: dict[str, Any], folder: Path, task: Task) -> Built:
     return Built(built.trainer, built.model, built.data)
 
 
+def _with_loggers(config: dict[str, Any], folder: Path, beside: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A copy of a stage's configuration that logs to its folder, with the loggers beside."""
+    config = copy.deepcopy(config)
+    metrics = config["trainer"]["logger"]
+    metrics["init_args"] |= {"save_dir": str(folder.parent), "version": ""}
+    where = {"save_dir": str(folder.parent), "name": folder.name}
+    others = [{**logger, "init_args": {**logger["init_args"], **where}} for logger in beside]
+    config["trainer"]["logger"] = [metrics, *others] if others else metrics
+    return config
+
+
 def check_stages(experiment: Experiment) -> None:
     """Build every stage's trainer and module once, on made-up dimensions, so that mistakes show before any work."""
-    for logger in experiment.logger_configs():
+    beside = experiment.loggers_beside()
+    for logger in beside:
         require_package(logger["class_path"])  # said in a line; jsonargparse would say it in a page
     for name in experiment.stages:
         config = stage_config(experiment, name, 1, ((-1.0,), (1.0,)), max_steps=1)
         rename = {"model": f"method.stages.{name}.model", "trainer.logger": "logger"}
-        parse(stage_parser(), config, rename, instantiate=False)
-        config["trainer"]["logger"] = config["trainer"]["logger"][:1]  # others may open a database when they are built
+        if beside:  # looked at, not built: some open a database when they are
+            parse(stage_parser(), _with_loggers(config, Path(FIT_FOLDER, name), beside), rename, instantiate=False)
         built = parse(stage_parser(), config, rename)
         if built.trainer.world_size > 1 and not built.model.several_processes:
             raise UserError(

@@ -125,6 +125,7 @@ def _quieten() -> None:
     ours.handlers = [handler]
     for package in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(f"{package}.utilities.rank_zero").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", message=r"torch\.distributed\.nn\.functional", category=FutureWarning)
     for module in (r"lightning\..*", r"gymnasium.*", r"torch\.utils\.data.*"):
         warnings.filterwarnings("ignore", module=module)
 

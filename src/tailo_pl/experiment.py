@@ -232,10 +232,10 @@ class Experiment:
         """`group` as class_path and init_args, as jsonargparse writes it."""
         return as_class(self.config[group], _OWN_KEYS[group])
 
-    def logger_configs(self) -> list[dict[str, Any]]:
-        """metrics.csv's logger first, then the one beside it, where there is one."""
+    def loggers_beside(self) -> list[dict[str, Any]]:
+        """The logger beside that of metrics.csv, where there is one."""
         beside = self.config["logger"].get("beside")
-        return [self.class_config("logger"), *([] if beside is None else [as_class(beside, ())])]
+        return [] if beside is None else [as_class(beside, ())]
 
 
 def _recorded_bounds(ta: Trajectories) -> Bounds:
@@ -389,16 +389,15 @@ def as_user_error(error: BaseException, rename: Mapping[str, str] | None = None)
             return cause
         cause = cause.__cause__ or cause.__context__
     message = str(error)
+    key = re.search(r'Parser key "([^"]+)"', message)
+    if denied := re.search(r"Importing '([^']+)' is not allowed", message):
+        message = (f"{key.group(1)}: " if key else "") + _denied(denied.group(1))
     # A union's complaint lists one line per alternative; the first is the one that was meant.
     if found := re.search(r"Errors:\s+- (.*?)(?=\n\s*- |\nGiven value)", message, re.DOTALL):
-        key = re.match(r'Parser key "([^"]+)"', message)
         message = (f"{key.group(1)}: " if key else "") + found.group(1)
     elif found := re.match(r'Parser key "([^"]+)":\s*(.*)', message, re.DOTALL):
         message = f"{found.group(1)}: {found.group(2)}"
     message = " ".join(message.split())
-    message = re.sub(
-        r"(?:Problem with given class_path '[^']+': )?Importing '([^']+)' is not allowed.*", _denied, message
-    )
     message = re.sub(r""": Problem with given class_path '[^']+': Parser key "([^"]+)":""", r".\1:", message)
     message = re.sub(r"Problem with given class_path '([^']+)': Option", r"\1: option", message)
     message = re.sub(r"Expected an? (?:<class '(\w+)'>|typing\.Literal(\[[^\]]*\]))\.?", _expected, message)
@@ -407,8 +406,7 @@ def as_user_error(error: BaseException, rename: Mapping[str, str] | None = None)
     return UserError(message)
 
 
-def _denied(found: re.Match[str]) -> str:
-    path = found.group(1)
+def _denied(path: str) -> str:
     return f"{path!r} given, expected a class of {', '.join(PACKAGES)} (or of yours: --allow {path.split('.')[0]})"
 
 

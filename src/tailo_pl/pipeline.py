@@ -192,7 +192,7 @@ def _train(experiment: Experiment, name: str, key: str, lineage: str, folder: Pa
         write_text(folder / BEGUN, lineage)  # last: everything the stage needs is there
     wait_for_all()
     config = yaml.safe_load((folder / "config.yaml").read_text())
-    built = build_stage(config, folder, task)
+    built = build_stage(config, folder, task, experiment.loggers_beside())
     try:
         checkpoint = StageCheckpoint.path(built.trainer)
         built.trainer.fit(built.model, datamodule=built.data, ckpt_path=checkpoint if checkpoint.exists() else None)
