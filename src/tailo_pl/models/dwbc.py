@@ -83,10 +83,6 @@ class DWBC(PolicyModule):
     def acting(self) -> nn.Module:
         return self.actor
 
-    def forward(self, states: Tensor) -> Tensor:
-        """The deterministic action."""
-        return self.within_bounds(self.actor(self.standardise(states)))
-
     def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
         assert batch.expert is not None and batch.expert.actions is not None
         states = self.standardise(torch.cat([batch.expert.observations, batch.observations]))

@@ -70,10 +70,6 @@ class IQL(PolicyModule):
     def acting(self) -> nn.Module:
         return self.actor
 
-    def forward(self, states: Tensor) -> Tensor:
-        """The deterministic action."""
-        return self.within_bounds(self.actor(self.standardise(states)))
-
     def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
         states, nexts = self.standardise(batch.observations), self.standardise(batch.next_observations)
         actions = self.normalise(batch.actions)

@@ -72,10 +72,6 @@ class LobsDICE(PolicyModule):
     def acting(self) -> nn.Module:
         return self.actor
 
-    def forward(self, states: Tensor) -> Tensor:
-        """The deterministic action."""
-        return self.within_bounds(self.actor(self.standardise(states)))
-
     def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
         assert batch.expert is not None and batch.expert.next_observations is not None
         states, nexts = self.standardise(batch.observations), self.standardise(batch.next_observations)

@@ -47,6 +47,10 @@ class PolicyModule(StageModule):
         """What acts, without anything of training: from standardised states to actions in [-1, 1]."""
         raise NotImplementedError
 
+    def forward(self, states: Tensor) -> Tensor:
+        """The deterministic action at raw states."""
+        return self.within_bounds(self.acting(self.standardise(states)))
+
     def normalise(self, actions: Tensor) -> Tensor:
         """Actions within the bounds, mapped to [-1, 1]."""
         return 2 * (actions - self.action_low) / (self.action_high - self.action_low) - 1

@@ -67,10 +67,6 @@ class SMODICE(PolicyModule):
     def acting(self) -> nn.Module:
         return self.actor
 
-    def forward(self, states: Tensor) -> Tensor:
-        """The deterministic action."""
-        return self.within_bounds(self.actor(self.standardise(states)))
-
     def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
         states = self.standardise(batch.observations)
         values, next_values, initial = self._values(batch, states)
