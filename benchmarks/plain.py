@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import torch
+from rows import clock
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
@@ -22,7 +22,7 @@ def policy_steps(states: Tensor, actions: Tensor, weights: Tensor, batch: int, s
     mean, std = states.mean(0), states.std(0)
 
     def run() -> float:
-        began = time.perf_counter()
+        began = clock()
         for _ in range(steps):
             rows = torch.randint(len(states), (batch,))
             centre, head = net((states[rows] - mean) / std).chunk(2, -1)
@@ -33,7 +33,7 @@ def policy_steps(states: Tensor, actions: Tensor, weights: Tensor, batch: int, s
             adam.zero_grad()
             loss.backward()
             adam.step()
-        return (time.perf_counter() - began) / steps
+        return (clock() - began) / steps
 
     return run
 
@@ -45,7 +45,7 @@ def discriminator_steps(ts: Tensor, ta: Tensor, batch: int, steps: int) -> Calla
     mean, std = ta.mean(0), ta.std(0)
 
     def run() -> float:
-        began = time.perf_counter()
+        began = clock()
         for _ in range(steps):
             one = (ts[torch.randint(len(ts), (batch,))] - mean) / std
             two = (ta[torch.randint(len(ta), (batch,))] - mean) / std
@@ -57,7 +57,7 @@ def discriminator_steps(ts: Tensor, ta: Tensor, batch: int, steps: int) -> Calla
             adam.zero_grad()
             loss.backward()
             adam.step()
-        return (time.perf_counter() - began) / steps
+        return (clock() - began) / steps
 
     return run
 
@@ -67,9 +67,9 @@ def matrix_products(rows: int, dtype: torch.dtype, count: int) -> Callable[[], f
     left, right = torch.randn(rows, 256).to(dtype), torch.randn(256, 256).to(dtype)
 
     def run() -> float:
-        began = time.perf_counter()
+        began = clock()
         for _ in range(count):
             torch.mm(left, right)
-        return (time.perf_counter() - began) / count
+        return (clock() - began) / count
 
     return run

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import statistics
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import torch
 from rich.console import Console
 from rich.table import Table
 
@@ -37,7 +39,7 @@ class Row:
         """Whether the target is reached; None without one."""
         if self.target is None:
             return None
-        return self.value <= self.target if self.at_most else self.value >= self.target
+        return bool(self.value <= self.target if self.at_most else self.value >= self.target)
 
 
 def show(rows: list[Row], title: str) -> None:
@@ -56,6 +58,11 @@ def keep(rows: list[Row], path: Path, about: Mapping[str, object]) -> None:
     """Write rows to a JSON file, with what is known of the machine."""
     listed = [asdict(row) | {"value": float(f"{row.value:.4g}"), "met": row.met} for row in rows]
     path.write_text(json.dumps({**about, "rows": listed}, indent=1) + "\n")
+
+
+def clock() -> float:
+    """Seconds. With one thread those of this process alone, which others on the machine disturb least."""
+    return time.process_time() if torch.get_num_threads() == 1 else time.perf_counter()
 
 
 def in_turns(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
