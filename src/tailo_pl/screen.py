@@ -28,8 +28,9 @@ def show(table: Table) -> None:
     if not is_plain():
         Console().print(table)
         return
-    table.box, table.pad_edge, table.title_justify = None, False, "left"
-    table.min_width = len(str(table.title or ""))  # or a long title is broken to the width of the columns
+    if table.title:  # apart, or the columns would be stretched to its width
+        sys.stdout.write(f"{table.title}\n")
+    table.box, table.pad_edge, table.title = None, False, None
     out = Console(color_system=None, highlight=False, width=WIDE)
     with out.capture() as text:
         out.print(table)
