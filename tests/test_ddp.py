@@ -11,9 +11,9 @@ import pytest
 import torch
 
 SMALL = (
-    "preset.pretrain_steps=20",
-    "preset.formal_steps=20",
-    "preset.policy_steps=20",
+    "preset.pretrain_steps=50",
+    "preset.formal_steps=50",
+    "preset.policy_steps=50",
     "preset.discriminator_batch=65",  # shares of 33 and 32
     "preset.policy_batch=65",
     "preset.rollout.episodes=3",
