@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from hydra import compose, initialize_config_module
-from omegaconf import OmegaConf
 from rows import Row, show
 
 from tailo_pl.building import Built, build_stage, stage_config
-from tailo_pl.experiment import Experiment, read_experiment
+from tailo_pl.comparison import composed
+from tailo_pl.experiment import Experiment
 
 METHODS = ("tailo", "smodice", "lobsdice", "oril", "rce", "dwbc", "marwil", "otr")
 TRAJECTORY = ("setting=given", "setting.ts=directions", "setting.ta=directions", "setting.ts_trajectories=1")
@@ -47,9 +46,7 @@ def rows(steps: int) -> list[Row]:
 def measure(method: str, folder: Path, steps: int, fit: Any) -> float:
     """Milliseconds per step, start-up taken away."""
     overrides = [f"method={method}", *(TRAJECTORY if method == "lobsdice" else ()), "preset.hold_out=null"]
-    with initialize_config_module("tailo_pl.configs", version_base="1.3"):
-        config: Any = OmegaConf.to_container(compose("train", overrides=overrides), resolve=True)
-    experiment = read_experiment(config)
+    experiment = composed(overrides)
     times = []
     for count in (WARM_UP, WARM_UP + steps):
         built = stage(experiment, folder, count)

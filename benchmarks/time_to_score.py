@@ -19,17 +19,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from hydra import compose, initialize_config_module
 from lightning import Callback
-from omegaconf import OmegaConf
 from rows import Row, keep, show
 
 from tailo_pl import run
 from tailo_pl.building import build_stage, stage_config
 from tailo_pl.callbacks import StageCheckpoint
+from tailo_pl.comparison import composed
 from tailo_pl.console import making_data
 from tailo_pl.envs.evaluation import episode_seeds, run_episodes, summarise
-from tailo_pl.experiment import Experiment, read_experiment
+from tailo_pl.experiment import Experiment
 from tailo_pl.models.acting import actor
 from tailo_pl.weights import trajectory_weights
 
@@ -112,9 +111,7 @@ def main() -> None:
 
 
 def experiment_of(overrides: list[str]) -> Experiment:
-    with initialize_config_module("tailo_pl.configs", version_base="1.3"):
-        composed = compose("train", overrides=["env=hopper", "setting=standard", "trainer=cpu", *overrides])
-    return read_experiment(OmegaConf.to_container(composed, resolve=True))  # type: ignore[arg-type]
+    return composed(["env=hopper", "setting=standard", "trainer=cpu", *overrides])
 
 
 def time_to(

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 import yaml
-from hydra import compose, initialize_config_module
-from omegaconf import OmegaConf
 
 from tailo_pl import run
-from tailo_pl.experiment import Experiment, read_experiment
+from tailo_pl.comparison import composed
 from tailo_pl.models import PUDiscriminator
 from tailo_pl.precision import precision_for
 
@@ -44,20 +41,14 @@ def test_what_the_hardware_has(
     assert precision_for(accelerator) == expected
 
 
-def composed(*overrides: str) -> Experiment:
-    with initialize_config_module("tailo_pl.configs", version_base="1.3"):
-        config: Any = OmegaConf.to_container(compose("train", overrides=list(overrides)), resolve=True)
-    return read_experiment(config)
-
-
 def test_the_choice_is_written_down_and_kept_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine(monkeypatch, cpu=("avx2",))
-    folder = run.prepare(composed("method=bc", "name=a", f"runs={tmp_path}"))
+    folder = run.prepare(composed(["method=bc", "name=a", f"runs={tmp_path}"]))
     assert yaml.safe_load((folder / "config.yaml").read_text())["trainer"]["precision"] == "32-true"
     machine(monkeypatch, cpu=("avx512_bf16",))  # resumed on another machine
     assert run.load_run(folder).config["trainer"]["precision"] == "32-true"
-    assert composed("method=bc").config["trainer"]["precision"] == "bf16-mixed"
-    assert composed("method=bc", "trainer.precision=32-true").config["trainer"]["precision"] == "32-true"
+    assert composed(["method=bc"]).config["trainer"]["precision"] == "bf16-mixed"
+    assert composed(["method=bc", "trainer.precision=32-true"]).config["trainer"]["precision"] == "32-true"
 
 
 def test_rows_are_mixed_and_the_penalty_is_not() -> None:
