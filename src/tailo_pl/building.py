@@ -60,6 +60,7 @@ def stage_config(
     return {
         "seed_everything": stage.seed,
         "trainer": {
+            "profiler": {"class_path": "tailo_pl.profiling.NoProfiler"},
             **experiment.config["trainer"],
             "max_steps": max_steps,
             "logger": logger,

@@ -116,6 +116,8 @@ class UnmarkedRows:
 
     def at(self, numbers: Tensor) -> Tensor:
         """The positions of these numbers, counted from 0 without the marked ones."""
+        if not len(self._limits):
+            return numbers
         return numbers + self._moves[torch.searchsorted(self._limits, numbers, right=True)]
 
     def __call__(self, size: int, generator: torch.Generator) -> Tensor:
@@ -159,7 +161,7 @@ class ProportionalRows:
 
 def rank_share(rows: Tensor, rank: int, ranks: int) -> Tensor:
     """This rank's share of a global batch."""
-    return rows[rank::ranks]
+    return rows if ranks == 1 else rows[rank::ranks]
 
 
 class StepLoader(Generic[BatchT]):

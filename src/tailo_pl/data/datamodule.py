@@ -160,8 +160,7 @@ class TaskData(lightning.LightningDataModule):
             "transitions": self._transition_batches,
         }
         make = makers[self._batches]()
-        assert self.trainer is not None
-        trainer = self.trainer
+        trainer = self._trainer
         return StepLoader(make, lambda: trainer.global_step)
 
     def val_dataloader(self) -> OneBatch | list[OneBatch]:
@@ -318,9 +317,28 @@ class TaskData(lightning.LightningDataModule):
 
         return draw
 
-    def _share(self, rows: Tensor) -> Tensor:
+    @property
+    def _trainer(self) -> lightning.Trainer:
         assert self.trainer is not None
-        return rank_share(rows, self.trainer.global_rank, self.trainer.world_size)
+        return self.trainer
+
+    @cached_property
+    def _device(self) -> torch.device:
+        return self._trainer.strategy.root_device
+
+    @cached_property
+    def _rank(self) -> tuple[int, int]:
+        """This process's number, and how many there are."""
+        return self._trainer.global_rank, self._trainer.world_size
+
+    def _share(self, rows: Tensor) -> Tensor:
+        return rank_share(rows, *self._rank)
+
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+        """Nothing to do where the data lie on the device already, which Lightning would find out tensor by tensor."""
+        if all(table.device == device for table in self._placed.values()):
+            return batch
+        return super().transfer_batch_to_device(batch, device, dataloader_idx)
 
     def _place(self, array: NDArray[Any] | None) -> Tensor:
         """The array as a tensor on the training device, or left on the host when it would crowd the device."""
@@ -329,16 +347,14 @@ class TaskData(lightning.LightningDataModule):
         if id(array) in self._placed:
             return self._placed[id(array)]
         tensor = torch.from_numpy(np.asarray(array, dtype=np.float32))
-        assert self.trainer is not None
-        device = self.trainer.strategy.root_device
+        device = self._device
         crowded = device.type == "cuda" and tensor.nbytes > torch.cuda.mem_get_info(device)[0] // 2
         self._placed[id(array)] = tensor if crowded else tensor.to(device)
         return self._placed[id(array)]
 
     def _gather(self, table: Tensor, rows: Tensor) -> Tensor:
         gathered = table.index_select(0, rows.to(table.device))
-        assert self.trainer is not None
-        if self.trainer.strategy.root_device.type == "cuda" and table.device.type == "cpu":
+        if self._device.type == "cuda" and table.device.type == "cpu":
             return gathered.pin_memory()  # Lightning's transfer then overlaps with computing
         return gathered
 

@@ -87,12 +87,9 @@ class PUDiscriminator(StageModule):
         means = batch_means(rows, [batch.size] * len(rows))
         terms = LogitTerms(*means[:3])
         loss = discriminator_loss(terms, self.objective, eta_p=self.eta_p, beta_2=self.beta_2)
-        numbers = {"loss": loss, "logit_ts": logits_ts.mean(), "logit_u": logits_u.mean()}
-        if self.lipschitz > 0:
-            numbers["penalty"] = means[3]
-            loss = loss + self.lipschitz * means[3]
-        self.log_now_and_then(numbers)
-        return loss
+        penalty = {"penalty": means[3]} if self.lipschitz > 0 else {}
+        self.log_now_and_then(loss, lambda: {"logit_ts": logits_ts.mean(), "logit_u": logits_u.mean(), **penalty})
+        return loss + self.lipschitz * means[3] if penalty else loss
 
     def _input_gradients(self, points: Tensor) -> Tensor:
         """grad_x D(x), in float32: the penalty's curvature is below what half precision resolves."""

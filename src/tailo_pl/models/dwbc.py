@@ -98,13 +98,13 @@ class DWBC(PolicyModule):
         discriminator_loss = discriminator_terms(expert, others, self.eta).mean()
         loss = policy_loss + discriminator_loss
         self.log_now_and_then(
-            {
-                "loss": loss,
+            loss,
+            lambda: {
                 "policy_loss": policy_loss,
                 "discriminator_loss": discriminator_loss,
                 "expert_probability": expert.mean(),
                 "other_probability": others.mean(),
-            }
+            },
         )
         return loss
 

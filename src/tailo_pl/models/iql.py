@@ -87,13 +87,13 @@ class IQL(PolicyModule):
         value_loss, critic_loss, actor_loss = batch_means(rows, [batch.size] * 3)
         loss = value_loss + critic_loss + actor_loss
         self.log_now_and_then(
-            {
-                "loss": loss,
+            loss,
+            lambda: {
                 "value_loss": value_loss,
                 "critic_loss": critic_loss,
                 "actor_loss": actor_loss,
                 **value_range(values),
-            }
+            },
         )
         return loss
 

@@ -96,14 +96,14 @@ class LobsDICE(PolicyModule):
         nu_loss = dual_loss(means[3], conjugate, self.discount) + self.nu_penalty * means[6]
         loss = cost_loss + nu_loss + means[4]
         self.log_now_and_then(
-            {
-                "loss": loss,
+            loss,
+            lambda: {
                 "cost_loss": cost_loss,
                 "nu_loss": nu_loss,
                 "actor_loss": means[4],
                 "reward_mean": rewards.mean(),
                 **value_range(nu),
-            }
+            },
         )
         return loss
 

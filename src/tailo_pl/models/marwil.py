@@ -63,12 +63,12 @@ class MARWIL(WeightedBCPolicy):
         self.mean_square.lerp_(value_loss.detach(), RATE)
         loss = value_loss + actor_loss
         self.log_now_and_then(
-            {
-                "loss": loss,
+            loss,
+            lambda: {
                 "value_loss": value_loss,
                 "actor_loss": actor_loss,
                 **value_range(values),
-            }
+            },
         )
         return loss
 

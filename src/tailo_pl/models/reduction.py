@@ -33,7 +33,7 @@ def batch_means(rows: list[Tensor], counts: list[int]) -> list[Tensor]:
         rows: one value per local row, for each quantity.
         counts: rows of the global batch, for each quantity.
     """
-    sums = torch.stack([values.float().sum() for values in rows])
+    sums = [values.float().sum() for values in rows]
     if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
-        sums = dist_nn.all_reduce(sums)  # type: ignore[no-untyped-call]
-    return [total / count for total, count in zip(sums.unbind(), counts, strict=True)]
+        sums = list(dist_nn.all_reduce(torch.stack(sums)).unbind())  # type: ignore[no-untyped-call]
+    return [total / count for total, count in zip(sums, counts, strict=True)]

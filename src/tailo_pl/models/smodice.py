@@ -87,13 +87,13 @@ class SMODICE(PolicyModule):
 
         loss = value_loss + actor_loss + entropy_loss
         self.log_now_and_then(
-            {
-                "loss": loss,
+            loss,
+            lambda: {
                 "value_loss": value_loss,
                 "actor_loss": actor_loss,
                 "weight_mean": weights.mean(),
                 **value_range(values),
-            }
+            },
         )
         return loss
 

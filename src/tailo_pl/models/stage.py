@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import lightning
@@ -51,7 +51,15 @@ class StageModule(lightning.LightningModule):
         self.observation_dim = observation_dim
         self.learning_rate = learning_rate
         self.standardise = Standardise(observation_dim)
-        self._not_finite: Tensor | None = None
+        self._recent: list[Tensor] = []  # losses since the last look at them, the latest of step `_step`
+        self._step = 0
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Lightning notes the hook it is in some forty times a step; nn.Module would look for parameters in it.
+        if name == "_current_fx_name":
+            self.__dict__[name] = value
+        else:
+            super().__setattr__(name, value)
 
     @property
     def data(self) -> TaskData:
@@ -69,24 +77,28 @@ class StageModule(lightning.LightningModule):
         if checkpoint.get(SCHEMA_KEY) != SCHEMA:
             raise UserError(f"checkpoint: schema {checkpoint.get(SCHEMA_KEY)} found, this version reads {SCHEMA}")
 
-    def log_now_and_then(self, numbers: dict[str, Tensor]) -> None:
-        """Log on the steps at which Lightning writes anyway, and the last; between them nothing is synchronised.
+    def log_now_and_then(self, loss: Tensor, others: Callable[[], dict[str, Tensor]] = dict) -> None:
+        """Log on the steps at which Lightning writes anyway, and the last; between them nothing is computed or read.
 
-        A loss that is not finite is noted on the device at its step, and stops training at the next of these steps.
+        A loss that is not finite stops training at the next of these steps.
+
+        Args:
+            loss: logged as `loss`.
+            others: makes what is logged beside it.
         """
-        step = self.global_step + 1
-        finite = torch.isfinite(numbers["loss"].detach())
-        if self._not_finite is None:
-            self._not_finite = torch.zeros((), dtype=torch.int64, device=finite.device)
-        self._not_finite = torch.where(finite | (self._not_finite > 0), self._not_finite, step)
-        if step % self.trainer.log_every_n_steps == 0 or step == self.trainer.max_steps:  # type: ignore[attr-defined]
+        self._step = self.global_step + 1
+        self._recent.append(loss.detach())
+        if self._step % self.trainer.log_every_n_steps == 0 or self._step == self.trainer.max_steps:  # type: ignore[attr-defined]
             self.require_finite()
-            self.log_dict({name: value.detach() for name, value in numbers.items()})
+            self.log_dict({name: value.detach() for name, value in {"loss": loss, **others()}.items()})
 
     def require_finite(self) -> None:
-        """Raise `Diverged` if a loss was not finite, or a weight is not."""
-        if self._not_finite is not None and int(self._not_finite):
-            raise Diverged(int(self._not_finite))
+        """Raise `Diverged` if a loss since the last call was not finite, or a weight is not."""
+        if self._recent:
+            broken = (~torch.isfinite(torch.stack(self._recent))).nonzero()
+            if len(broken):
+                raise Diverged(self._step - len(self._recent) + 1 + int(broken[0]))
+            self._recent.clear()
         if not all(bool(torch.isfinite(weight).all()) for weight in self.parameters()):
             raise Diverged(self.global_step)
 

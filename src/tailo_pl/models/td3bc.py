@@ -93,16 +93,16 @@ class TD3BC(PolicyModule):
     def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
         states, recorded = self.standardise(batch.observations), self.normalise(batch.actions)
         critic_loss, values = self.critic_loss(batch, states, recorded)
-        numbers = {"loss": critic_loss, "critic_loss": critic_loss, **value_range(values)}
+        loss, actor = critic_loss, dict[str, Tensor]()
         if self._actors_turn:
             actions = self.act(states)
             with frozen(self.critics):
                 chosen = self.value_of(self.critics(states, actions)[0])
             scale = self.alpha / chosen.detach().abs().mean().clamp_min(1e-8)
             actor_loss = actor_terms(chosen, scale, actions, recorded).mean()
-            numbers |= {"loss": critic_loss + actor_loss, "actor_loss": actor_loss}
-        self.log_now_and_then(numbers)
-        return numbers["loss"]
+            loss, actor = critic_loss + actor_loss, {"actor_loss": actor_loss}
+        self.log_now_and_then(loss, lambda: {"critic_loss": critic_loss, **actor, **value_range(values)})
+        return loss
 
     @property
     def _actors_turn(self) -> bool:
