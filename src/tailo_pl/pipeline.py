@@ -20,7 +20,7 @@ from tailo_pl.building import Built, build_stage, stage_config
 from tailo_pl.callbacks.checkpoint import StageCheckpoint
 from tailo_pl.callbacks.held_out import HeldOutChoice
 from tailo_pl.callbacks.rollout import RolloutScore
-from tailo_pl.data.cache import fingerprint
+from tailo_pl.data.cache import cached_array, fingerprint
 from tailo_pl.data.settings import Task, task_fingerprint
 from tailo_pl.envs.evaluation import Evaluation
 from tailo_pl.errors import UserError
@@ -282,7 +282,12 @@ def _inputs(experiment: Experiment, name: str, task: Task, folder: Path, *, made
     if (wanted := stage.rewards) is not None:
         makers["rewards"] = lambda: _rewards(folder, wanted, task, absorbing=stage.data.get("absorbing", False))
     if (transport := stage.transport) is not None:
-        makers["rewards"] = lambda: transport_rewards(task, transport, ordered=experiment.setting.ordered)
+        # Minutes on a large TA, and the same for every seed.
+        ordered = experiment.setting.ordered
+        identity = {"task": task_fingerprint(experiment.source, experiment.setting), **asdict(transport)}
+        makers["rewards"] = lambda: cached_array(
+            "transport", {**identity, "ordered": ordered}, lambda: transport_rewards(task, transport, ordered=ordered)
+        )
     for use, make in makers.items():
         if not made:
             np.save(folder / f"{use}.npy", make())

@@ -10,9 +10,10 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tailo_pl.data.rows import Rows
 from tailo_pl.data.trajectories import Recording, Trajectories
@@ -22,6 +23,7 @@ from tailo_pl.locks import turn
 
 SCHEMA = 1
 log = logging.getLogger(__name__)
+EntryT = TypeVar("EntryT")
 
 
 def home() -> Path:
@@ -42,14 +44,27 @@ def cached(name: str, identity: Mapping[str, Any], fill: Callable[[Path], None])
         identity: everything that decides their content; part of the entry's name.
         fill: writes them into the folder it is given, as `save` does.
     """
+    return _cached(name, identity, fill, read)
+
+
+def cached_array(name: str, identity: Mapping[str, Any], make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+    """An array from disk, made first where it is not there; arguments as of `cached`."""
+    return _cached(
+        name, identity, lambda folder: np.save(folder / f"{name}.npy", make()), lambda folder: _arrays(folder)[name]
+    )
+
+
+def _cached(
+    name: str, identity: Mapping[str, Any], fill: Callable[[Path], None], read: Callable[[Path], EntryT]
+) -> EntryT:
     folder = entry_folder(name, identity)
-    found, _ = _open(folder)
+    found, _ = _open(folder, read)
     if found is not None:
         return found
     # Lock and scratch folder come before the work, so that a cache that cannot be written is found at once.
     scratch = folder.with_name(f".making-{folder.name}")
     with _writing(folder), turn(_make_folder(home() / "locks") / f"{folder.name}.lock", str(folder)):
-        found, damage = _open(folder)
+        found, damage = _open(folder, read)
         if found is not None:  # another process has made it meanwhile
             return found
         if damage:
@@ -65,7 +80,7 @@ def cached(name: str, identity: Mapping[str, Any], fill: Callable[[Path], None])
     return read(folder)
 
 
-def _open(folder: Path) -> tuple[Trajectories | None, str]:
+def _open(folder: Path, read: Callable[[Path], EntryT]) -> tuple[EntryT | None, str]:
     """An entry, or what is wrong with it (nothing, where there is none)."""
     if not folder.exists():
         return None, ""
@@ -119,7 +134,7 @@ def save_labels(folder: Path, origins: Sequence[str]) -> None:
 def publish(scratch: Path, folder: Path, identity: Mapping[str, Any]) -> None:
     """Add the manifest to a filled folder, then rename it: `folder` appears at once and whole."""
     digests = {path.stem: _digest(path) for path in sorted(scratch.glob("*.npy"))}
-    manifest = {"schema": SCHEMA, "identity": dict(identity), "whole": "index" not in digests, "sha256": digests}
+    manifest = {"schema": SCHEMA, "identity": dict(identity), "sha256": digests}
     (scratch / "manifest.json").write_text(json.dumps(manifest, indent=1))
     os.replace(scratch, folder)
 
@@ -133,7 +148,17 @@ def _make_folder(folder: Path) -> Path:
 
 
 def read(folder: Path) -> Trajectories:
-    """Open a cache entry, checking every array against the manifest. Arrays are copy-on-write memory maps."""
+    """Open trajectories written by `publish`."""
+    arrays = _arrays(folder)
+    origins, starts = np.asarray(arrays.pop("origins")), np.asarray(arrays.pop("starts"))
+    if "index" not in arrays:
+        return Trajectories.of(Recording(starts=starts, **arrays), origins.tolist())
+    index, offsets = (np.asarray(arrays.pop(key)) for key in ("index", "offsets"))
+    return Trajectories(Recording(starts=starts, **arrays), Rows.of(index), offsets, origins)
+
+
+def _arrays(folder: Path) -> dict[str, NDArray[Any]]:
+    """What an entry holds, checked against its manifest, as copy-on-write memory maps."""
     manifest = json.loads((folder / "manifest.json").read_text())
     if manifest["schema"] != SCHEMA:
         raise UserError(f"{folder}: schema {manifest['schema']} found, this version reads {SCHEMA}")
@@ -143,11 +168,7 @@ def read(folder: Path) -> Trajectories:
         if _digest(path) != digest:
             raise UserError(f"{path}: content differs from the manifest's checksum")
         arrays[key] = np.load(path, mmap_mode="c", allow_pickle=False)
-    origins, starts = np.asarray(arrays.pop("origins")), np.asarray(arrays.pop("starts"))
-    if manifest.get("whole", False):
-        return Trajectories.of(Recording(starts=starts, **arrays), origins.tolist())
-    index, offsets = (np.asarray(arrays.pop(key)) for key in ("index", "offsets"))
-    return Trajectories(Recording(starts=starts, **arrays), Rows.of(index), offsets, origins)
+    return arrays
 
 
 def _digest(path: Path) -> str:
