@@ -25,6 +25,7 @@ class Threads(Callback):
     def __init__(self, count: int) -> None:
         require_range("threads", count, 1, closed="[)")
         self._count = count
+        self._before = torch.get_num_threads()
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         self._before = torch.get_num_threads()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from jsonargparse import ArgumentParser
 from lightning import Trainer, seed_everything
 
+from tailo_pl.callbacks.compiled import require_compilable
 from tailo_pl.data.datamodule import TaskData
 from tailo_pl.data.settings import Task
 from tailo_pl.data.sources.source import Bounds
@@ -106,6 +107,8 @@ def _callbacks(experiment: Experiment, name: str, stage: Stage) -> list[dict[str
     if stage.settle is not None:
         limits = {key: value for key, value in asdict(stage.settle).items() if key != "ts_states"}
         callbacks.append({"class_path": "tailo_pl.callbacks.Settled", "init_args": limits})
+    if experiment.config.get("compile"):
+        callbacks.append({"class_path": "tailo_pl.callbacks.Compiled"})
     if experiment.config["threads"] is not None:
         threads = {"count": experiment.config["threads"]}
         callbacks.append({"class_path": "tailo_pl.callbacks.Threads", "init_args": threads})
@@ -165,6 +168,8 @@ def check_stages(experiment: Experiment) -> None:
         if beside:  # looked at, not built: some open a database when they are
             parse(stage_parser(), _with_loggers(config, Path(FIT_FOLDER, name), beside), rename, instantiate=False)
         built = parse(stage_parser(), config, rename)
+        if experiment.config.get("compile"):
+            require_compilable(name, built.trainer, built.model)
         if built.trainer.world_size > 1 and not built.model.several_processes:
             raise UserError(
                 f"trainer.devices: {built.trainer.world_size} given, but stage {name} "

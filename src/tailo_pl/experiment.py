@@ -266,7 +266,7 @@ _OWN_KEYS = {
 }
 _TOP_KEYS = {
     "method", "preset", "env", "source", "setting", "trainer", "logger",
-    "seed", "discriminator_seed", "name", "runs", "schema", "threads", "checkpoint_every",
+    "seed", "discriminator_seed", "name", "runs", "schema", "threads", "compile", "checkpoint_every",
 }  # fmt: skip
 
 
@@ -283,7 +283,7 @@ def read_experiment(config: dict[str, Any]) -> Experiment:
         raise UserError(f"config: unknown key {unknown[0]!r}, expected one of {', '.join(sorted(_TOP_KEYS))}")
     if config.get("schema", SCHEMA) != SCHEMA:
         raise UserError(f"config: schema {config['schema']} found, this version reads {SCHEMA}")
-    missing = sorted(_TOP_KEYS - set(config) - {"schema"})
+    missing = sorted(_TOP_KEYS - set(config) - {"schema", "compile"})
     if missing:
         raise UserError(f"config: {missing[0]}: not there, expected a value")
     try:
@@ -295,6 +295,8 @@ def read_experiment(config: dict[str, Any]) -> Experiment:
     for key, kind in (("runs", str), ("seed", int), ("discriminator_seed", int), ("checkpoint_every", int)):
         if not isinstance(config[key], kind):
             raise UserError(f"{key}: {config[key]!r} given, expected {kind.__name__}")
+    if not isinstance(config.get("compile", False), bool):
+        raise UserError(f"compile: {config['compile']!r} given, expected true or false")
     trainer = config["trainer"]
     if trainer.get("precision") == AUTO:  # decided once: a run that is resumed elsewhere keeps it
         trainer = {**trainer, "precision": precision_for(trainer.get("accelerator", "auto"))}

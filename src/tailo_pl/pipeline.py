@@ -109,9 +109,11 @@ def stage_key(experiment: Experiment, name: str, keys: Mapping[str, str], *, any
     if stage.transport is not None:
         inputs.append({**asdict(stage.transport), "ordered": experiment.setting.ordered})
     # Only where it is asked for: other stages keep the keys they have.
-    settle = {} if stage.settle is None else {"settle": asdict(stage.settle)}
+    asked: dict[str, Any] = {} if stage.settle is None else {"settle": asdict(stage.settle)}
+    if experiment.config.get("compile"):
+        asked["compile"] = True
     return fingerprint(
-        settle
+        asked
         | {
             "schema": SCHEMA,
             "task": task_fingerprint(experiment.source, experiment.setting),

@@ -77,12 +77,17 @@ class PUDiscriminator(StageModule):
         states = self.standardise(states)
         return with_absorbing(states, absorbing) if self.absorbing else states
 
-    def training_step(self, batch: PairBatch, batch_idx: int) -> Tensor:
+    def row_losses(self, batch: PairBatch) -> tuple[list[Tensor], Tensor, Tensor]:
+        """The terms of the loss and the penalty of each row; then the logits of both sides."""
         ts, u = self._inputs(batch.ts, batch.ts_absorbing), self._inputs(batch.u, batch.u_absorbing)
         logits_ts, logits_u = self.network(torch.cat([ts, u])).squeeze(-1).float().split([len(ts), len(u)])
         rows = list(logit_terms(logits_ts, logits_u))
         if self.lipschitz > 0:
             rows.append(lipschitz_terms(self._input_gradients(interpolate(ts, u, batch.mix))))
+        return rows, logits_ts, logits_u
+
+    def training_step(self, batch: PairBatch, batch_idx: int) -> Tensor:
+        rows, logits_ts, logits_u = self.row_losses(batch)
         # The max of the debiased loss is not linear in these means, so they are taken over the global batch first.
         means = batch_means(rows, [batch.size] * len(rows))
         terms = LogitTerms(*means[:3])

@@ -133,10 +133,14 @@ class WeightedBCPolicy(PolicyModule):
         mean, _ = self.distribution(states)
         return self.within_bounds(torch.tanh(mean))
 
+    def row_losses(self, observations: Tensor, actions: Tensor, weights: Tensor) -> Tensor:
+        """-W(s,a) log pi(a|s) of each row."""
+        mean, log_variance = self.distribution(observations, self.network)
+        return -weights * self.log_likelihood(mean, log_variance, self.normalise(actions))
+
     def training_step(self, batch: WeightedBatch, batch_idx: int) -> Tensor:
-        mean, log_variance = self.distribution(batch.observations, self.network)
-        likelihoods = self.log_likelihood(mean, log_variance, self.normalise(batch.actions))
-        (loss,) = batch_means([-batch.weights * likelihoods], [batch.size])
+        losses = self.row_losses(batch.observations, batch.actions, batch.weights)
+        (loss,) = batch_means([losses], [batch.size])
         self.log_now_and_then(loss)
         return loss
 
