@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tailo_pl.errors import UserError
-from tailo_pl.ledger import markdown_table, read_cells, run_missing, write_tables
+from tailo_pl.ledger import read_cells, run_missing, write_tables
+from tailo_pl.ledger_tables import comparison_table, markdown_table, score_interval
 
 SMALL = """
 - env: pointmaze
@@ -76,3 +77,31 @@ def test_table_gives_mean_and_deviation_over_seeds() -> None:
     )
     other_data = markdown_table([cell(1, 90.0), cell(0, 100.0, "g")]).splitlines()[2:]
     assert [row.split("|")[5].strip() for row in other_data] == ["90.0", "100.0"]  # never averaged over data
+
+
+def measured(method: str, seed: int, score: float, *options: str, env: str = "hopper") -> dict[str, object]:
+    overrides = [f"env={env}", "setting=standard", f"method={method}", *options, f"seed={seed}"]
+    named = {"env": env, "setting": "standard", "method": method, "preset": "fast", "seed": seed}
+    episodes = {"score": score, "score_std": 10.0, "returns": [100.0, 300.0] * 50}
+    return {**named, **episodes, "overrides": overrides, "data": {"fingerprint": "f"}, "cpu_seconds": 1.0}
+
+
+def test_interval_of_a_mean_over_seeds_and_episodes() -> None:
+    low, high = score_interval([measured("bc", 0, 50.0)])
+    assert (low, high) == pytest.approx((48, 52), abs=0.3)  # 1.96 * 10 / sqrt(100)
+    low, high = score_interval([measured("bc", seed, 50.0 + 20 * seed) for seed in range(2)])
+    assert low < 51 and high > 69  # with two seeds a quarter of the draws holds one of them alone
+    assert score_interval([{**measured("bc", 0, 0.0), "returns": []}]) == (0.0, 0.0)  # failed
+
+
+def test_comparison_shows_who_leads_each_task() -> None:
+    cells = [measured("tailo", seed, 90.0 + seed) for seed in range(2)]
+    cells += [measured("bc", 0, 10.0), measured("smodice", 0, 89.0, "method.divergence=kl", "preset=fast")]
+    cells += [measured("oril", 0, 5.0, "preset.baselines.steps=5000"), measured("tailo", 0, 99.0, "preset.settle=x")]
+    cells += [measured("tailo", 0, 1.0, env="ant"), measured("bc", 0, 1.0, env="ant")]
+    head, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in comparison_table(cells).splitlines()]
+    assert head == ["method", "hopper standard"]  # two methods are no comparison
+    assert [row[0] for row in rows] == ["tailo", "bc", "oril (5,000 steps)", "smodice kl"]
+    scores = {row[0]: row[1] for row in rows}
+    assert scores["tailo"].startswith("**90.5** [") and scores["tailo"].endswith("(2)")
+    assert scores["smodice kl"].startswith("**89.0**") and scores["bc"].startswith("10.0 [8, 12]")

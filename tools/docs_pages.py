@@ -5,8 +5,11 @@ python tools/docs_pages.py      # writes docs/configuration.md and docs/results.
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+
+from tailo_pl.ledger_tables import markdown_table
 
 ROOT = Path(__file__).parents[1]
 SYMBOLS = {"alpha": "α", "beta_1": "β₁", "beta_2": "β₂", "eta_p": "η_p", "gamma": "γ", "lipschitz": "λ", "score": "R"}
@@ -88,14 +91,13 @@ def configuration() -> str:
 
 
 def results() -> str:
-    """The table of results as the README has it, which `tailo results` writes from results/."""
-    readme = (ROOT / "README.md").read_text()
-    table = readme.split("<!-- results:begin -->")[1].split("<!-- results:end -->")[0].strip()
+    """Every cell of results/."""
+    table = markdown_table([json.loads(path.read_text()) for path in sorted((ROOT / "results").glob("*.json"))])
     return (
         "# Results\n\nMean ± standard deviation over seeds of the trained policy over 100 fresh episodes. Every number "
-        "is in `results/`, one file per cell; `make results` measures what is missing and writes this table. The data "
+        "is in `results/`, one file per cell; `make results` measures what is missing. The data "
         "is made by the project's own policies (`source=bundled`): not comparable with published D4RL numbers.\n\n"
-        f"{table}\n"
+        f"{table}"
     )
 
 

@@ -7,9 +7,9 @@ import json
 import logging
 import re
 import shlex
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ from tailo_pl.data.cache import fingerprint
 from tailo_pl.envs.evaluation import Evaluation
 from tailo_pl.errors import UserError
 from tailo_pl.files import read_yaml, write_json, write_text
+from tailo_pl.ledger_tables import comparison_table, markdown_table
 
 EPISODES = 100
-TABLES = ("README.md",)
+DOCUMENTS = ("README.md", "docs/baselines.md")
 log = logging.getLogger(__name__)
 
 
@@ -104,40 +105,23 @@ def measure(cell: Cell) -> dict[str, Any]:
 
 
 def write_tables(folder: Path, root: Path = Path()) -> None:
-    """Rewrite the part of each document that stands between the `results` markers."""
-    table = markdown_table([json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))])
-    for name in TABLES:
+    """Rewrite the parts of the documents that stand between markers: `results`, `comparison`.
+
+    The README's results are those of TAILO and plain cloning; docs/results.md has all of them.
+    """
+    cells = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    own = [cell for cell in cells if cell["method"] in ("tailo", "bc")]
+    tables = {"comparison": comparison_table(cells), "results": markdown_table(own)}
+    for name in DOCUMENTS:
         path = root / name
         if not path.exists():
             continue
         text = path.read_text()
-        pattern = re.compile(r"(<!-- results:begin -->\n).*?(<!-- results:end -->)", re.DOTALL)
-        if not pattern.search(text):
-            continue
-        write_text(path, pattern.sub(lambda found: f"{found.group(1)}{table}{found.group(2)}", text))
+        for marker, table in tables.items():
+            pattern = re.compile(rf"(<!-- {marker}:begin -->\n).*?(<!-- {marker}:end -->)", re.DOTALL)
+            text = pattern.sub(partial(_between_markers, table), text)
+        write_text(path, text)
 
 
-def markdown_table(cells: list[dict[str, Any]]) -> str:
-    """Mean ± standard deviation over seeds, one row for each group of cells that differ in their seed alone.
-
-    Cells measured on other data are another group, whatever their overrides.
-    """
-    groups: dict[tuple[tuple[str, ...], str], list[dict[str, Any]]] = defaultdict(list)
-    for cell in cells:
-        overrides = tuple(override for override in cell["overrides"] if not override.startswith("seed="))
-        groups[overrides, cell["data"]["fingerprint"]].append(cell)
-    lines = [
-        "| env | setting | method | preset | score | seeds | CPU s per run | command |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for (overrides, _), group in sorted(groups.items()):
-        scores = [cell["score"] for cell in group]
-        seeds = ",".join(str(cell["seed"]) for cell in sorted(group, key=lambda cell: cell["seed"]))
-        first = group[0]
-        command = f"tailo train -m {' '.join(overrides)} seed={seeds}"
-        lines.append(
-            f"| {first['env']} | {first['setting']} | {first['method']} | {first['preset']} "
-            f"| {np.mean(scores):.1f}{f' ± {np.std(scores):.1f}' if len(scores) > 1 else ''} | {len(scores)} "
-            f"| {np.mean([cell['cpu_seconds'] for cell in group]):.0f} | `{command}` |"
-        )
-    return "\n".join(lines) + "\n"
+def _between_markers(table: str, found: re.Match[str]) -> str:
+    return f"{found.group(1)}{table}{found.group(2)}"

@@ -230,7 +230,7 @@ class TaskData(lightning.LightningDataModule):
             drawn = proportional(size, generator) if proportional else trained(size, generator)
             share = self._share(drawn)
             chosen = _rows_at(ta.rows, share)
-            drawn_weights = torch.ones(len(share)) if proportional else weights[share]
+            drawn_weights = torch.ones(len(share)) if proportional else weights.index_select(0, share)
             return WeightedBatch(
                 self._gather(observations, chosen),
                 self._gather(actions, chosen),
@@ -389,6 +389,8 @@ def transition_view(
 
 
 def _rows_at(rows: Rows, positions: Tensor) -> Tensor:
+    if len(rows.starts) == 1 and rows.starts[0] == 0:
+        return positions  # everything is kept
     return torch.from_numpy(rows.at(positions.numpy()))
 
 

@@ -30,8 +30,6 @@ class PolicyModule(StageModule):
 
     action_low: Tensor
     action_high: Tensor
-    _scale: Tensor
-    _shift: Tensor
 
     def __init__(
         self, observation_dim: int, action_low: Sequence[float], action_high: Sequence[float], learning_rate: float
@@ -43,9 +41,7 @@ class PolicyModule(StageModule):
             raise UserError(f"action bounds: {action_low} and {action_high} given, expected low < high per dimension")
         self.register_buffer("action_low", torch.tensor(action_low, dtype=torch.float32))
         self.register_buffer("action_high", torch.tensor(action_high, dtype=torch.float32))
-        width = self.action_high - self.action_low
-        self.register_buffer("_scale", 2 / width, persistent=False)
-        self.register_buffer("_shift", -(self.action_high + self.action_low) / width, persistent=False)
+        self._unit_bounds = set(action_low) == {-1.0} and set(action_high) == {1.0}
 
     @property
     def acting(self) -> nn.Module:
@@ -58,7 +54,9 @@ class PolicyModule(StageModule):
 
     def normalise(self, actions: Tensor) -> Tensor:
         """Actions within the bounds, mapped to [-1, 1]."""
-        return torch.addcmul(self._shift, actions, self._scale)
+        if self._unit_bounds:
+            return actions
+        return 2 * (actions - self.action_low) / (self.action_high - self.action_low) - 1
 
     def within_bounds(self, actions: Tensor) -> Tensor:
         """Actions in [-1, 1], mapped to the bounds."""

@@ -1,0 +1,128 @@
+"""Tables that are made from the ledger's cells alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Cells = Sequence[Mapping[str, Any]]
+REPLICATES = 2000
+METHODS_OF_A_COMPARISON = 3  # a task that fewer have done is none
+
+
+def markdown_table(cells: Cells) -> str:
+    """Mean ± standard deviation over seeds, one row for each group of cells that differ in their seed alone.
+
+    Cells measured on other data are another group, whatever their overrides.
+    """
+    lines = [
+        "| env | setting | method | preset | score | seeds | CPU s per run | command |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for overrides, group in _groups(cells):
+        scores = [cell["score"] for cell in group]
+        seeds = ",".join(str(cell["seed"]) for cell in sorted(group, key=lambda cell: cell["seed"]))
+        first = group[0]
+        command = f"tailo train -m {' '.join(overrides)} seed={seeds}"
+        lines.append(
+            f"| {first['env']} | {first['setting']} | {first['method']} | {first['preset']} "
+            f"| {np.mean(scores):.1f}{f' ± {np.std(scores):.1f}' if len(scores) > 1 else ''} | {len(scores)} "
+            f"| {np.mean([cell['cpu_seconds'] for cell in group]):.0f} | `{command}` |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def comparison_table(cells: Cells) -> str:
+    """Methods down, tasks across: mean score and its 95 % interval; bold where that reaches the leader's.
+
+    Holds what was measured with preset fast, whatever the options of the method and the budget of the baselines, on
+    tasks that several methods have done.
+    """
+    tasks: dict[str, dict[str, list[Mapping[str, Any]]]] = defaultdict(dict)
+    for overrides, group in _groups(cells):
+        method = _method(overrides)
+        if method is not None:
+            task = " ".join([group[0]["env"], group[0]["setting"], *_of(overrides, "setting.")])
+            tasks[task][method] = group
+    tasks = {
+        task: methods
+        for task, methods in tasks.items()
+        if len({group[0]["method"] for group in methods.values()}) >= METHODS_OF_A_COMPARISON
+    }
+    methods = sorted({method for groups in tasks.values() for method in groups}, key=_tailo_first)
+    shown = {task: _column(groups) for task, groups in tasks.items()}
+    lines = [["method", *tasks], ["---"] * (1 + len(tasks))]
+    lines += [[method, *(shown[task].get(method, "") for task in tasks)] for method in methods]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def score_interval(cells: Cells, replicates: int = REPLICATES, seed: int = 0) -> tuple[float, float]:
+    """95 % of the mean score: draws seeds again, and of each drawn its episodes again."""
+    generator = np.random.default_rng(seed)
+    played = [_episode_scores(cell) for cell in cells]
+    means = np.empty((replicates, len(played)))
+    for column in range(len(played)):
+        chosen = generator.integers(0, len(played), replicates)
+        for number, scores in enumerate(played):
+            rows = np.flatnonzero(chosen == number)
+            means[rows, column] = scores[generator.integers(0, len(scores), (len(rows), len(scores)))].mean(1)
+    low, high = np.quantile(means.mean(1), (0.025, 0.975))
+    return float(low), float(high)
+
+
+def _episode_scores(cell: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Scores are linear in returns, so a cell's mean and deviation tell those of its episodes."""
+    returns = np.asarray(cell["returns"], dtype=np.float64)
+    if not len(returns) or returns.std() == 0:
+        return np.array([cell["score"]])
+    return np.asarray(cell["score"] + (returns - returns.mean()) * (cell["score_std"] / returns.std()))
+
+
+def _column(groups: Mapping[str, Cells]) -> dict[str, str]:
+    means = {method: float(np.mean([cell["score"] for cell in group])) for method, group in groups.items()}
+    intervals = {method: score_interval(group) for method, group in groups.items()}
+    bar = intervals[max(means, key=lambda method: means[method])][0]
+    column = {}
+    for method, (low, high) in intervals.items():
+        mean = f"{means[method]:.1f}"
+        column[method] = f"{f'**{mean}**' if high >= bar else mean} [{low:.0f}, {high:.0f}] ({len(groups[method])})"
+    return column
+
+
+def _groups(cells: Cells) -> list[tuple[tuple[str, ...], list[Mapping[str, Any]]]]:
+    groups: dict[tuple[tuple[str, ...], str], list[Mapping[str, Any]]] = defaultdict(list)
+    for cell in cells:
+        overrides = tuple(override for override in cell["overrides"] if not override.startswith("seed="))
+        groups[overrides, cell["data"]["fingerprint"]].append(cell)
+    return [(overrides, group) for (overrides, _), group in sorted(groups.items(), key=lambda item: item[0])]
+
+
+def _method(overrides: Iterable[str]) -> str | None:
+    """A method with its options and budget; None for cells that differ from preset fast in anything else."""
+    name, options, steps = "", [], ""
+    for override in overrides:
+        key, value = override.split("=", 1)
+        if key == "method":
+            name = value
+        elif key.startswith("method."):
+            options.append(value)
+        elif key == "preset.baselines.steps":
+            steps = value
+        elif not (key in ("env", "setting", "preset.baselines.dwbc_steps") or key.startswith("setting.")) and (
+            override != "preset=fast"
+        ):
+            return None
+    return " ".join([name, *options, *([f"({int(steps):,} steps)"] if steps else [])])
+
+
+def _of(overrides: Iterable[str], prefix: str) -> list[str]:
+    return [override.removeprefix(prefix) for override in overrides if override.startswith(prefix)]
+
+
+def _tailo_first(method: str) -> tuple[bool, bool, str]:
+    name = method.split()[0]
+    return name != "tailo", name != "bc", method
