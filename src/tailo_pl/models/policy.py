@@ -155,7 +155,7 @@ class WeightedBCPolicy(PolicyModule):
         errors = (torch.tanh(mean) - actions).square().mean(-1)
         total = batch.weights.sum()
         numbers = {"loss": (batch.weights * losses).sum() / total, "error": (batch.weights * errors).sum() / total}
-        self.log_dict({f"held_out/{name}": value for name, value in numbers.items()})
+        self.log_dict({f"held_out/{name}": value for name, value in numbers.items()}, batch_size=len(actions))
 
     def configure_optimizers(self) -> Any:
         # Drawn in proportion to W, the loss is larger by 1/mean(W): the L2 term grows along to keep the balance.
