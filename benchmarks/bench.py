@@ -45,7 +45,7 @@ def main() -> None:
         if part == "steps":
             found += steps.rows(options.rounds, bf16)
         elif part == "methods":
-            found += method_steps.rows(150)
+            found += method_steps.rows(options.rounds)
         elif part == "weights":
             found += weighing.rows(options.rounds)
         elif part == "loading":

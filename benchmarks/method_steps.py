@@ -1,6 +1,6 @@
 """A step of every method: trained by Lightning through the project, and in a plain loop of the same work.
 
-    python benchmarks/method_steps.py [STEPS]
+    python benchmarks/method_steps.py [ROUNDS]
 
 Both train the last stage of a method on pointmaze, preset fast, without rollouts, checkpoints or logs. The plain loop
 draws the same batches, takes the same losses and steps the same optimiser. CPU time: a busy machine counts little.
@@ -8,15 +8,17 @@ draws the same batches, takes the same losses and steps the same optimiser. CPU 
 
 from __future__ import annotations
 
+import statistics
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from rows import Row, show
+from rows import Row, in_turns, ratio, show
 
 from tailo_pl.building import Built, build_stage, stage_config
 from tailo_pl.comparison import composed
@@ -24,36 +26,39 @@ from tailo_pl.experiment import Experiment
 
 METHODS = ("tailo", "smodice", "lobsdice", "oril", "rce", "dwbc", "marwil", "otr")
 TRAJECTORY = ("setting=given", "setting.ts=directions", "setting.ta=directions", "setting.ts_trajectories=1")
-WARM_UP = 20
+WARM_UP, STEPS = 10, 80
 
 
 def main() -> None:
     torch.set_num_threads(1)
-    show(rows(int(sys.argv[1]) if len(sys.argv) > 1 else 300), "a step of every method")
+    show(rows(int(sys.argv[1]) if len(sys.argv) > 1 else 5), "a step of every method")
 
 
-def rows(steps: int) -> list[Row]:
+def rows(rounds: int) -> list[Row]:
     """How fast a method's last stage trains, as a share of a plain loop's speed."""
     found = []
     for method in METHODS:
+        overrides = [f"method={method}", *(TRAJECTORY if method == "lobsdice" else ()), "preset.hold_out=null"]
+        experiment = composed(overrides)
         with tempfile.TemporaryDirectory() as folder:
-            through, plain = (measure(method, Path(folder), steps, fit) for fit in (fitted, looped))
+            sides = {fit.__name__: partial(measure, experiment, Path(folder), fit) for fit in (fitted, looped)}
+            taken = in_turns(sides, rounds)
+        through, plain = (statistics.median(taken[side]) for side in ("fitted", "looped"))
         note = f"{through:.1f} against {plain:.1f} CPU ms"
-        found.append(Row(f"step of {method} vs a plain loop", plain / through, target=0.9, note=note))
+        value = ratio(taken, "looped", "fitted")
+        found.append(Row(f"step of {method} vs a plain loop", value, target=0.9, note=note))
     return found
 
 
-def measure(method: str, folder: Path, steps: int, fit: Any) -> float:
+def measure(experiment: Experiment, folder: Path, fit: Any) -> float:
     """Milliseconds per step, start-up taken away."""
-    overrides = [f"method={method}", *(TRAJECTORY if method == "lobsdice" else ()), "preset.hold_out=null"]
-    experiment = composed(overrides)
     times = []
-    for count in (WARM_UP, WARM_UP + steps):
+    for count in (WARM_UP, WARM_UP + STEPS):
         built = stage(experiment, folder, count)
         began = time.process_time()
         fit(built, count)
         times.append(time.process_time() - began)
-    return 1000 * (times[1] - times[0]) / steps
+    return 1000 * (times[1] - times[0]) / STEPS
 
 
 def stage(experiment: Experiment, folder: Path, steps: int) -> Built:
