@@ -30,7 +30,7 @@ class Compiled(Callback):
 
 def require_compilable(name: str, trainer: Trainer, module: LightningModule) -> None:
     """Refuse a stage that has nothing to compile, and a machine that cannot."""
-    if not hasattr(module, "row_losses"):
+    if not getattr(module, "compilable", False):
         raise UserError(f"compile: true given, but stage {name} ({type(module).__name__}) is not compiled")
     on_cpu = trainer.strategy.root_device.type == "cpu"
     if on_cpu and not any(map(shutil.which, ("g++", "c++", "clang++", "cl"))):

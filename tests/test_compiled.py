@@ -38,9 +38,10 @@ def test_learns_the_same(
     torch.testing.assert_close(*trained, rtol=1e-4, atol=1e-6)
 
 
-def test_a_stage_that_is_not_compiled_is_refused_before_anything_runs() -> None:
-    with pytest.raises(UserError, match=r"compile: true given, but stage policy \(TD3BC\) is not compiled"):
-        check_stages(composed(["env=pointmaze", "method=oril", "compile=true"]))
+@pytest.mark.parametrize(("method", "module"), [("oril", "TD3BC"), ("marwil", "MARWIL")])
+def test_a_stage_that_is_not_compiled_is_refused_before_anything_runs(method: str, module: str) -> None:
+    with pytest.raises(UserError, match=rf"compile: true given, but stage policy \({module}\) is not compiled"):
+        check_stages(composed(["env=pointmaze", f"method={method}", "compile=true"]))
 
 
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

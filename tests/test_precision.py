@@ -48,6 +48,7 @@ def test_the_choice_is_written_down_and_kept_elsewhere(tmp_path: Path, monkeypat
     machine(monkeypatch, cpu=("avx512_bf16",))  # resumed on another machine
     assert run.load_run(folder).config["trainer"]["precision"] == "32-true"
     assert composed(["method=bc"]).config["trainer"]["precision"] == "bf16-mixed"
+    assert composed(["method=oril"]).config["trainer"]["precision"] == "32-true"  # learns values
     assert composed(["method=bc", "trainer.precision=32-true"]).config["trainer"]["precision"] == "32-true"
 
 

@@ -189,6 +189,8 @@ class Stage:
             if count is not None:
                 require_range(name, count, 1, closed="[)")
         require_range("seed", self.seed, 0, 2**32, closed="[)")
+        if self.rewards is not None and self.transport is not None:
+            raise UserError("rewards, transport: both given, expected one of the two")
 
 
 @dataclass(frozen=True)
@@ -297,17 +299,18 @@ def read_experiment(config: dict[str, Any]) -> Experiment:
             raise UserError(f"{key}: {config[key]!r} given, expected {kind.__name__}")
     if not isinstance(config.get("compile", False), bool):
         raise UserError(f"compile: {config['compile']!r} given, expected true or false")
-    trainer = config["trainer"]
+    trainer, stages = config["trainer"], config["method"]["stages"]
     if trainer.get("precision") == AUTO:  # decided once: a run that is resumed elsewhere keeps it
-        trainer = {**trainer, "precision": precision_for(trainer.get("accelerator", "auto"))}
+        # Values are differences of large numbers: half of the digits would be all that matters of them.
+        learns_values = any((stage or {}).get("data", {}).get("batches") == "transitions" for stage in stages.values())
+        accelerator = trainer.get("accelerator", "auto")
+        trainer = {**trainer, "precision": "32-true" if learns_values else precision_for(accelerator)}
         config = {**config, "trainer": trainer}
     devices = trainer.get("devices", 1)
     if not isinstance(devices, int) or devices < 1:
         raise UserError(f"trainer.devices: {devices!r} given, expected a positive number")
     stages = {
-        name: _typed(Stage, stage, f"method.stages.{name}")
-        for name, stage in config["method"]["stages"].items()
-        if stage is not None
+        name: _typed(Stage, stage, f"method.stages.{name}") for name, stage in stages.items() if stage is not None
     }
     if not stages:
         raise UserError("method.stages: all are null, expected at least one stage")

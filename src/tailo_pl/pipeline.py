@@ -29,7 +29,7 @@ from tailo_pl.files import write_json, write_text
 from tailo_pl.models.stage import Diverged
 from tailo_pl.ranks import is_first, wait_for_all
 from tailo_pl.rewards import step_rewards, trajectory_returns
-from tailo_pl.transport import transport_rewards
+from tailo_pl.transport import MAKER, transport_rewards
 from tailo_pl.weights import safe_negatives, trajectory_weights
 
 _WITHOUT_EFFECT = ("accelerator", "devices", "strategy", "log_every_n_steps")
@@ -107,7 +107,7 @@ def stage_key(experiment: Experiment, name: str, keys: Mapping[str, str], *, any
     if stage.rewards is not None:
         inputs.append({**asdict(stage.rewards), "scores": keys[stage.rewards.scores]})
     if stage.transport is not None:
-        inputs.append({**asdict(stage.transport), "ordered": experiment.setting.ordered})
+        inputs.append({**asdict(stage.transport), "maker": MAKER, "ordered": experiment.setting.ordered})
     # Only where it is asked for: other stages keep the keys they have.
     asked: dict[str, Any] = {} if stage.settle is None else {"settle": asdict(stage.settle)}
     if experiment.config.get("compile"):
@@ -286,9 +286,10 @@ def _inputs(experiment: Experiment, name: str, task: Task, folder: Path, *, made
     if (transport := stage.transport) is not None:
         # Minutes on a large TA, and the same for every seed.
         ordered = experiment.setting.ordered
-        identity = {"task": task_fingerprint(experiment.source, experiment.setting), **asdict(transport)}
+        named = task_fingerprint(experiment.source, experiment.setting)
+        identity = {"task": named, **asdict(transport), "ordered": ordered, "maker": MAKER}
         makers["rewards"] = lambda: cached_array(
-            "transport", {**identity, "ordered": ordered}, lambda: transport_rewards(task, transport, ordered=ordered)
+            "transport", identity, lambda: transport_rewards(task, transport, ordered=ordered)
         )
     for use, make in makers.items():
         if not made:

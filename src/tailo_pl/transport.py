@@ -14,6 +14,7 @@ from tailo_pl.data.settings import Task
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import require_range
 
+MAKER = 1  # of the rewards below: a change of theirs makes others of those that are kept
 MASS = 1 / 1000  # of every step of TA, whatever its trajectory's length
 GROUP_NUMBERS = 1 << 17  # entries of the kernels worked on together: what a core's cache holds
 

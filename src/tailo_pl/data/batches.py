@@ -61,7 +61,7 @@ class TransitionBatch(NamedTuple):
     """1 where the step ended its episode by the task's own rule"""
     rewards: Tensor
     initial: Tensor
-    """states at which episodes begin, drawn independently of the other rows"""
+    """states at which episodes begin, drawn independently of the other rows; none where TA has kept none"""
     absorbing: Tensor
     """1 where the row is the absorbing state, which leads to itself; its state and action then mean nothing"""
     noise: Tensor

@@ -59,6 +59,7 @@ class TaskData(lightning.LightningDataModule):
         absorbing: for `pairs` and `transitions`: draw the absorbing state too, once per episode that ended.
         expert: for `transitions`: rows of TS beside them: their `states`, `pairs` of consecutive states, or states
             with `actions`; steps of TA that are also TS's are then not drawn.
+        initial: for `transitions`: the method needs states at which episodes begin.
         holdout: for `weighted`: trajectories kept out of training for validation, drawn in proportion to their weight;
             for `pairs`: states of TS kept out of it.
         std_floor: added to the standard deviations.
@@ -79,6 +80,7 @@ class TaskData(lightning.LightningDataModule):
         steps: Steps = "next_or_done",
         absorbing: bool = False,
         expert: Expert = "none",
+        initial: bool = False,
         std_floor: float = 1e-4,
         holdout: int = 0,
     ) -> None:
@@ -91,7 +93,7 @@ class TaskData(lightning.LightningDataModule):
         self._batch_size = batch_size
         self._sampling = sampling
         self._negatives, self._weights, self._rewards = negatives, weights, rewards
-        self._steps, self._absorbing, self._expert = steps, absorbing, expert
+        self._steps, self._absorbing, self._expert, self._initial = steps, absorbing, expert, initial
         self._std_floor = std_floor
         self._holdout = holdout
         self._generator = StepGenerator(seed, stage)
@@ -242,7 +244,7 @@ class TaskData(lightning.LightningDataModule):
 
     def _transition_batches(self) -> Any:
         ta, size = self.task.ta, self._batch_size
-        view = transition_view(self.task, self._steps, self._absorbing, self._expert)
+        view = transition_view(self.task, self._steps, self._absorbing, self._expert, self._initial)
         recording = ta.recording
         observations, actions = self._place(recording.observations), self._place(recording.actions)
         # Without recorded next states the next row is the next state, and a last row stands for itself.
@@ -261,7 +263,7 @@ class TaskData(lightning.LightningDataModule):
             generator = self._generator.at(step)
             drawn, absorbing = view.draw(size, generator)
             positions, absorbing = self._share(drawn), self._share(absorbing)
-            first = self._share(uniform_rows(len(initial), size, generator))
+            first = self._share(uniform_rows(len(initial), size, generator)) if len(initial) else initial
             noise = self._share(torch.randn(size, actions.shape[1], generator=generator))
             rows = _rows_at(ta.rows, positions)
             done = torch.zeros(len(rows)) if terminals is None else terminals[rows].float()
@@ -367,7 +369,11 @@ class TaskData(lightning.LightningDataModule):
 
 
 def transition_view(
-    task: Task, steps: Steps = "next_or_done", absorbing: bool = False, expert: Expert = "none"
+    task: Task,
+    steps: Steps = "next_or_done",
+    absorbing: bool = False,
+    expert: Expert = "none",
+    initial: bool = False,
 ) -> Transitions:
     """The transitions of TA, after checking that the task has what they need.
 
@@ -376,6 +382,7 @@ def transition_view(
         steps: as of `TaskData`, like the rest.
         absorbing: whether the absorbing state is drawn.
         expert: what is drawn of TS beside them.
+        initial: whether states at which episodes begin are needed.
     """
     ts = task.ts
     if expert == "pairs" and not len(consecutive(ts)):
@@ -383,7 +390,7 @@ def transition_view(
     if expert == "actions" and ts.recording.actions is None:
         raise UserError("TS: states only found, expected their actions too: this method clones what the expert does")
     view = Transitions(task.ta, steps, absorbing, shared_steps(task.ta, ts) if expert == "actions" else None)
-    if not len(view.initial_rows):
+    if initial and not len(view.initial_rows):
         raise UserError("TA: no trajectory has kept its first step, expected some initial states")
     return view
 

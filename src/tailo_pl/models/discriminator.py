@@ -44,6 +44,8 @@ class PUDiscriminator(StageModule):
         hidden: widths of the hidden (tanh) layers.
     """
 
+    compilable = True
+
     def __init__(
         self,
         observation_dim: int,
@@ -93,8 +95,12 @@ class PUDiscriminator(StageModule):
         terms = LogitTerms(*means[:3])
         loss = discriminator_loss(terms, self.objective, eta_p=self.eta_p, beta_2=self.beta_2)
         penalty = {"penalty": means[3]} if self.lipschitz > 0 else {}
-        self.log_now_and_then(loss, lambda: {"logit_ts": logits_ts.mean(), "logit_u": logits_u.mean(), **penalty})
-        return loss + self.lipschitz * means[3] if penalty else loss
+        total = loss + self.lipschitz * means[3] if penalty else loss
+        logits = {"logit_ts": logits_ts, "logit_u": logits_u}
+        self.log_now_and_then(
+            total, lambda: {"loss": loss, **{name: side.mean() for name, side in logits.items()}, **penalty}
+        )
+        return total
 
     def _input_gradients(self, points: Tensor) -> Tensor:
         """grad_x D(x), in float32: the penalty's curvature is below what half precision resolves."""

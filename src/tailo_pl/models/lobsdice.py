@@ -102,7 +102,7 @@ class LobsDICE(PolicyModule):
                 "nu_loss": nu_loss,
                 "actor_loss": means[4],
                 "reward_mean": rewards.mean(),
-                **value_range(nu),
+                **value_range(torch.cat([nu, next_nu])),
             },
         )
         return loss

@@ -35,6 +35,8 @@ class MARWIL(WeightedBCPolicy):
 
     mean_square: Tensor
 
+    compilable = False
+
     def __init__(
         self,
         observation_dim: int,

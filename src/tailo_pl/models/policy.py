@@ -93,6 +93,8 @@ class WeightedBCPolicy(PolicyModule):
         hidden: widths of the hidden (ReLU) layers.
     """
 
+    compilable = True
+
     def __init__(
         self,
         observation_dim: int,

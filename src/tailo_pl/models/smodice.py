@@ -70,17 +70,20 @@ class SMODICE(PolicyModule):
     def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
         states = self.standardise(batch.observations)
         values, next_values, initial = self._values(batch, states)
-        follows = 1.0 if self.absorbing else 1 - batch.done
+        follows_known = 1 - batch.done  # behind the others there is the absorbing state, or nothing
+        follows = 1.0 if self.absorbing else follows_known
         e = slack(batch.rewards, values, follows * next_values, self.discount)
         rows = [initial] if self.divergence == "kl" else [initial, chi2_conjugate(e, self.divergence)]
         initial_mean, *others = batch_means(rows, [batch.size] * len(rows))
         conjugate = others[0] if others else batch_log_mean_exp(e, batch.size)
         value_loss = dual_loss(initial_mean, conjugate, self.discount)
 
-        weights = smodice_weights(e.detach(), self.divergence) * (1 - batch.absorbing)  # there is no action there
+        acts = 1 - batch.absorbing  # there is no action at the absorbing state
+        weights = torch.where(acts > 0, smodice_weights(e.detach(), self.divergence), 0.0)
         cloning = -weights * self.actor.log_densities(states, self.normalise(batch.actions)).sum(-1)
-        drawn = self.actor.sampled_log_likelihood(states, batch.noise)
-        cloning_mean, drawn_mean = batch_means([cloning, drawn], [batch.size] * 2)
+        drawn = self.actor.sampled_log_likelihood(states, batch.noise) * acts
+        cloning_mean, drawn_mean, acting = batch_means([cloning, drawn, acts], [batch.size] * 3)
+        drawn_mean = drawn_mean / acting.clamp_min(1 / batch.size)
         actor_loss = cloning_mean + torch.exp(self.log_entropy_weight).detach() * drawn_mean
         # Grows where the entropy -log pi is below its target -dim(a).
         entropy_loss = -self.log_entropy_weight * (drawn_mean.detach() - len(self.action_low))
@@ -92,7 +95,9 @@ class SMODICE(PolicyModule):
                 "value_loss": value_loss,
                 "actor_loss": actor_loss,
                 "weight_mean": weights.mean(),
-                **value_range(values),
+                "entropy": -drawn_mean,
+                "entropy_weight": torch.exp(self.log_entropy_weight),
+                **value_range(torch.cat([values[acts > 0], next_values[follows_known > 0]])),
             },
         )
         return loss

@@ -44,6 +44,9 @@ class StageModule(lightning.LightningModule):
     several_processes: ClassVar[bool] = True
     """whether its loss is that of the global batch on every rank, with every weight in use at every step"""
 
+    compilable: ClassVar[bool] = False
+    """whether its arithmetic is in `row_losses`, which `Compiled` compiles"""
+
     def __init__(self, observation_dim: int, learning_rate: float) -> None:
         super().__init__()
         require_range("observation_dim", observation_dim, 1, closed="[)")
@@ -83,7 +86,7 @@ class StageModule(lightning.LightningModule):
         A loss that is not finite stops training at the next of these steps.
 
         Args:
-            loss: logged as `loss`.
+            loss: what is minimised; logged as `loss` unless `others` says otherwise.
             others: makes what is logged beside it.
         """
         self._step = self.global_step + 1
