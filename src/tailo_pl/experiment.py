@@ -339,7 +339,7 @@ def _check_order(stages: dict[str, Stage]) -> None:
 
 
 def _check_stage_data(stages: dict[str, Stage]) -> None:
-    allowed = {"batches", "batch_size", "sampling", "steps", "absorbing", "expert"}
+    allowed = {"batches", "batch_size", "sampling", "steps", "absorbing", "expert", "initial"}
     for name, stage in stages.items():
         for key in stage.data:
             if key not in allowed:
