@@ -187,7 +187,7 @@ def _check_needs(experiment: Experiment, name: str) -> None:
         raise UserError(
             f"method {method}: needs consecutive states of the expert, but TS of setting {setting} has no order"
         )
-    asked = {key: data[key] for key in ("steps", "absorbing", "expert") if key in data}
+    asked = {key: data[key] for key in ("steps", "absorbing", "expert", "initial") if key in data}
     try:
         transition_view(experiment.task, **asked)
     except UserError as error:
