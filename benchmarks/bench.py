@@ -45,7 +45,7 @@ def main() -> None:
         if part == "steps":
             found += steps.rows(options.rounds, bf16)
         elif part == "methods":
-            found += method_steps.rows(options.rounds)
+            found += method_steps.rows(3)
         elif part == "weights":
             found += weighing.rows(options.rounds)
         elif part == "loading":
