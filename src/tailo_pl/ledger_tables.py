@@ -89,7 +89,7 @@ def _column(groups: Mapping[str, Cells]) -> dict[str, str]:
     column = {}
     for method, (low, high) in intervals.items():
         mean = f"{means[method]:.1f}"
-        column[method] = f"{f'**{mean}**' if high >= bar else mean} [{low:.0f}, {high:.0f}] ({len(groups[method])})"
+        column[method] = f"{f'**{mean}**' if high >= bar else mean} [{round(low)}, {round(high)}] ({len(groups[method])})"
     return column
 
 
