@@ -88,8 +88,8 @@ def _column(groups: Mapping[str, Cells]) -> dict[str, str]:
     bar = intervals[max(means, key=lambda method: means[method])][0]
     column = {}
     for method, (low, high) in intervals.items():
-        mean = f"{means[method]:.1f}"
-        column[method] = f"{f'**{mean}**' if high >= bar else mean} [{round(low)}, {round(high)}] ({len(groups[method])})"
+        mean = f"**{means[method]:.1f}**" if high >= bar else f"{means[method]:.1f}"
+        column[method] = f"{mean} [{round(low)}, {round(high)}] ({len(groups[method])})"
     return column
 
 
