@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / name, folder / name)
     for name in ("zensical.toml", "README.md"):
         shutil.copy(ROOT / name, folder / name)
-    for name in ("src", "configs", "callbacks"):
+    for name in ("src", "configs", "callbacks", "results"):
         (folder / name).symlink_to(ROOT / name)
     return folder
 
