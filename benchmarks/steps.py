@@ -57,11 +57,14 @@ class _Clock(Callback):
         self.ended = clock()
 
 
-def ours(task: Task, stage: str, batch: int, steps: int, precision: str, warm: int = 2) -> Callable[[], float]:
+def ours(
+    task: Task, stage: str, batch: int, steps: int, precision: str, warm: int = 2, compiled: bool = False
+) -> Callable[[], float]:
     """Seconds per step of a stage of preset paper as a run trains it, but for rollouts."""
     size = f"preset.{'policy' if stage == 'policy' else 'discriminator'}_batch={batch}"
     with initialize_config_module("tailo_pl.configs", version_base="1.3"):
         overrides = ["env=hopper", "preset=paper", size, f"trainer.precision={precision}", "trainer.accelerator=cpu"]
+        overrides += ["compile=true"] if compiled else []
         config: Any = OmegaConf.to_container(compose("train", overrides=overrides), resolve=True)
     config["threads"] = torch.get_num_threads()
     for each in config["method"]["stages"].values():

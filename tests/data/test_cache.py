@@ -258,3 +258,21 @@ def test_home_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(UserError, match=r"cannot write the data cache.*TAILO_HOME") as caught:
         cache.cached("small", IDENTITY, Maker())
     assert str(tmp_path / "file") in str(caught.value)
+
+
+def test_an_array_is_made_once_and_again_when_damaged() -> None:
+    made: list[int] = []
+
+    def make() -> np.ndarray:
+        made.append(1)
+        return np.arange(5.0)
+
+    identity = {"task": "made up", "test": "an array"}
+    for _ in range(2):
+        assert cache.cached_array("numbers", identity, make).tolist() == [0, 1, 2, 3, 4]
+    assert len(made) == 1
+    (cache.entry_folder("numbers", identity) / "numbers.npy").write_bytes(b"cut off")
+    assert cache.cached_array("numbers", identity, make).tolist() == [0, 1, 2, 3, 4]
+    assert len(made) == 2
+    cache.cached_array("numbers", {**identity, "other": 1}, make)
+    assert len(made) == 3

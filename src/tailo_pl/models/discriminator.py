@@ -96,9 +96,9 @@ class PUDiscriminator(StageModule):
         loss = discriminator_loss(terms, self.objective, eta_p=self.eta_p, beta_2=self.beta_2)
         penalty = {"penalty": means[3]} if self.lipschitz > 0 else {}
         total = loss + self.lipschitz * means[3] if penalty else loss
-        logits = {"logit_ts": logits_ts, "logit_u": logits_u}
         self.log_now_and_then(
-            total, lambda: {"loss": loss, **{name: side.mean() for name, side in logits.items()}, **penalty}
+            total,
+            lambda: {"loss": loss, "logit_ts": logits_ts.mean(), "logit_u": logits_u.mean(), **penalty},
         )
         return total
 
