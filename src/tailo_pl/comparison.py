@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hydra import compose, initialize_config_module
 from hydra.errors import HydraException
@@ -21,6 +21,7 @@ from tailo_pl.errors import UserError
 from tailo_pl.experiment import Experiment, read_experiment
 
 log = logging.getLogger(__name__)
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
@@ -53,29 +54,42 @@ class Comparison:
                 raise UserError(f"compare: {argument!r} given, expected methods=..., seeds=N and key=value for all")
         return cls(methods, int(seeds), tuple(f"{key}={value}" for key, value in given.items()))
 
-    def jobs(self) -> Iterator[list[str]]:
-        """The overrides of every run; its name says what it is a run of."""
+    def jobs(self) -> Iterator[tuple[str, list[list[str]]]]:
+        """Each method with the overrides of its runs, one for each seed; a run's name says what it is a run of."""
         for method in self.methods:
             name, *own = method.split(":")
             asked = [*self.overrides, f"method={name}", *own]
-            for seed in range(self.seeds):
-                yield [*asked, f"seed={seed}", f"name=compare-{fingerprint(asked)[:6]}-seed{seed}"]
+            named = f"name=compare-{fingerprint(asked)[:6]}"
+            yield method, [[*asked, f"seed={seed}", f"{named}-seed{seed}"] for seed in range(self.seeds)]
 
 
 def compare(comparison: Comparison) -> tuple[list[Path], list[str]]:
-    """Run every job that has not been run.
+    """Run every job that has not been run. What a method cannot do is said before the first of them runs.
 
     Returns:
-        The folders of the finished runs, and a line for each job that failed.
+        The folders of the finished runs, and a line for each method that was refused and each job that failed.
     """
-    folders, failed = [], []
-    for overrides in comparison.jobs():
+    failed: list[str] = []
+
+    def attempt(label: str, overrides: Sequence[str], work: Callable[[Experiment], ResultT]) -> ResultT | None:
         try:
-            folders.append(trained(composed(overrides)))
+            return work(composed(overrides))
         except UserError as error:
-            failed.append(f"{' '.join(overrides)}: {error}")
+            failed.append(f"{label}: {error}")
             log.warning("%s", failed[-1])
-    return folders, failed
+            return None
+
+    possible = [jobs for method, jobs in comparison.jobs() if attempt(f"methods={method}", jobs[0], _can_be_run)]
+    folders = [attempt(" ".join(job), job, trained) for jobs in possible for job in jobs]
+    return [folder for folder in folders if folder is not None], failed
+
+
+def _can_be_run(experiment: Experiment) -> bool:
+    """True, or a UserError; a run that is finished needs nothing."""
+    if not (run.run_folder(experiment) / "summary.json").exists():
+        with making_data():
+            run.check(experiment)
+    return True
 
 
 def composed(overrides: Sequence[str]) -> Experiment:

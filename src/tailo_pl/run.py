@@ -59,8 +59,7 @@ def prepare(experiment: Experiment) -> Path:
     begun = (folder / "config.yaml").exists()
     if begun and ((folder / "summary.json").exists() or not is_of(folder, config)):
         raise UserError(f"{folder}: this run exists; choose another name=..., or delete it")
-    check_stages(experiment)
-    _check_data(experiment)
+    check(experiment)
     if begun:
         _require_same_data(folder, experiment)
         return folder
@@ -112,8 +111,7 @@ def resume(run_dir: Path, overrides: list[str]) -> Experiment:
     for name, steps in changes.items():
         config["method"]["stages"][name] |= {"max_steps": steps, "passes": None}
     experiment = read_experiment(config)
-    check_stages(experiment)
-    _check_data(experiment)
+    check(experiment)
     _require_same_data(run_dir, experiment)
     if changes:
         with _alone(run_dir):
@@ -154,8 +152,9 @@ def is_of(run_dir: Path, config: dict[str, Any]) -> bool:
     return path.is_file() and read_yaml(path, "a run's configuration") == {"schema": SCHEMA, **config}
 
 
-def _check_data(experiment: Experiment) -> None:
-    """Find what is wrong with the data before anything is spent on it."""
+def check(experiment: Experiment) -> None:
+    """Find what is wrong with the stages, the data, or the two together before anything is spent on them."""
+    check_stages(experiment)
     task, environment = experiment.task, experiment.environment
     if environment is not None and task.ta.recording.actions is not None:
         widths = (task.ta.recording.observations.shape[1], task.ta.recording.actions.shape[1])
