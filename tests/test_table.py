@@ -17,13 +17,18 @@ from tailo_pl.experiment import SCHEMA
 from tailo_pl.table import gather, written
 
 
-def make_run(root: Path, name: str, score: float | None, seed: int, *, alpha: float = 1.25, data: str = "d0") -> None:
+def make_run(
+    root: Path, name: str, score: float | None, seed: int, *, alpha: float = 1.25, rate: float = 0.1, data: str = "d0"
+) -> None:
     """What the table reads of a run."""
     folder = root / "hopper/standard/tailo" / name
     folder.mkdir(parents=True)
     names = {"env": "hopper", "setting": "standard", "method": "tailo", "preset": "fast"}
     config: dict[str, Any] = {group: {"name": value} for group, value in names.items()}
-    config["method"] |= {"alpha": alpha, "stages": {"policy": {"seed": seed, "weights": {"alpha": alpha}}}}
+    config["method"] |= {
+        "alpha": alpha,
+        "stages": {"policy": {"seed": seed, "rate": rate, "weights": {"alpha": alpha}}},
+    }
     config |= {"schema": SCHEMA, "seed": seed, "discriminator_seed": seed, "name": name, "runs": str(root)}
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     summary = {
@@ -57,6 +62,17 @@ def test_other_values_and_other_data_are_other_rows(tmp_path: Path) -> None:
         ("method.alpha=1.25", 60.0, "d1"),
         ("method.alpha=1.25", 80.0, "d0"),
         ("method.alpha=2.0", 70.0, "d0"),
+    ]
+
+
+def test_a_stages_value_is_named_where_the_methods_own_do_not_tell_rows_apart(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", 80.0, 0)
+    make_run(tmp_path, "b", 70.0, 0, alpha=2.0)
+    make_run(tmp_path, "c", 60.0, 0, alpha=2.0, rate=9.0)
+    assert [row.options for row in gather([tmp_path])] == [
+        "method.alpha=1.25 method.stages.policy.rate=0.1",
+        "method.alpha=2.0 method.stages.policy.rate=0.1",
+        "method.alpha=2.0 method.stages.policy.rate=9.0",
     ]
 
 

@@ -15,7 +15,7 @@ from tailo_pl.callbacks.compiled import require_compilable
 from tailo_pl.data.datamodule import TaskData
 from tailo_pl.data.settings import Task
 from tailo_pl.data.sources.source import Bounds
-from tailo_pl.errors import UserError
+from tailo_pl.errors import Refusal
 from tailo_pl.experiment import Experiment, Stage, parse
 from tailo_pl.live_logs import require_package
 from tailo_pl.models.stage import StageModule
@@ -171,7 +171,7 @@ def check_stages(experiment: Experiment) -> None:
         if experiment.config.get("compile"):
             require_compilable(name, built.trainer, built.model)
         if built.trainer.world_size > 1 and not built.model.several_processes:
-            raise UserError(
+            raise Refusal(
                 f"trainer.devices: {built.trainer.world_size} given, but stage {name} "
                 f"({type(built.model).__name__}) trains in one process"
             )

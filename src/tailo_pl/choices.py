@@ -6,12 +6,47 @@ import difflib
 import re
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tailo_pl.errors import UserError
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
 
 def choices(group: str) -> list[str]:
     """The choices of a config group, by file name."""
     folder = Path(str(files("tailo_pl.configs"))) / group
     return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml"))
+
+
+def resolved(config: DictConfig) -> dict[str, Any]:
+    """A composed configuration with every reference in it followed."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        values: Any = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise UserError(_not_among(str(error), config) or explain(str(error))) from error
+    return dict(values)
+
+
+def _not_among(message: str, config: DictConfig) -> str:
+    """What a reference that leads nowhere could have named instead; empty where nothing is known."""
+    from omegaconf import OmegaConf
+
+    found = re.search(r"Interpolation key '([^']+)' not found", message)
+    node: Any = OmegaConf.to_container(config)
+    path: list[str] = []
+    for part in found.group(1).split(".") if found else ():
+        if not isinstance(node, dict):
+            break
+        if part not in node:
+            return f"{'.'.join(path)}: {part!r} asked for, expected one of {', '.join(map(str, node))}" if path else ""
+        node = node[part]
+        path.append(part)
+    return ""
 
 
 def explain(message: str) -> str:

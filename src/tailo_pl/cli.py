@@ -227,19 +227,12 @@ def train_job(config: DictConfig) -> float | None:
 
 def _prepared(config: DictConfig) -> tuple[Path, Experiment]:
     """Check a composed configuration, make its data and its run."""
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
-
     from tailo_pl import run
-    from tailo_pl.choices import explain
+    from tailo_pl.choices import resolved
     from tailo_pl.console import making_data
     from tailo_pl.experiment import read_experiment
 
-    try:
-        composed: Any = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
-    except OmegaConfBaseException as error:
-        raise UserError(explain(str(error))) from error
-    experiment = read_experiment(composed)
+    experiment = read_experiment(resolved(config))
     with making_data():
         run_dir = run.prepare(experiment)
     return run_dir, experiment
@@ -313,13 +306,14 @@ def _compare(arguments: list[str]) -> None:
     parser = _Parser(prog="tailo compare", description="Several methods on the same task: run what is missing.")
     parser.add_argument("overrides", nargs="+", help="methods=a,b (a:key=value for variants), seeds=3, env=..., ...")
     parser.add_argument("--out", type=Path, default=Path("report.html"), help="the report (default: report.html)")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
 
     from tailo_pl import table
     from tailo_pl.comparison import Comparison, compare
     from tailo_pl.console import making_data, show_report, show_table
-    from tailo_pl.report.writing import write_report
+    from tailo_pl.report.writing import require_writable, write_report
 
+    require_writable(options.out)
     folders, failed = compare(Comparison.of(options.overrides))
     if folders:
         show_table(table.gather(folders))

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 from hydra import compose, initialize_config_module
 from hydra.errors import HydraException
-from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from tailo_pl import run
-from tailo_pl.choices import explain
+from tailo_pl.choices import explain, resolved
 from tailo_pl.console import making_data
 from tailo_pl.data.cache import fingerprint
-from tailo_pl.errors import UserError
+from tailo_pl.errors import Refusal, UserError
 from tailo_pl.experiment import Experiment, read_experiment
 
 log = logging.getLogger(__name__)
-ResultT = TypeVar("ResultT")
+_COMMA, _COLON = (re.compile(mark + r"(?![^\[{(]*[\]})])") for mark in ",:")  # not those within brackets
 
 
 @dataclass(frozen=True)
@@ -41,65 +40,78 @@ class Comparison:
     @classmethod
     def of(cls, arguments: Sequence[str]) -> Comparison:
         """From `methods=a,b seeds=3 env=...`."""
-        given = dict(argument.partition("=")[::2] for argument in arguments if "=" in argument)
-        methods = tuple(name for name in given.pop("methods", "").split(",") if name)
+        given: dict[str, str] = {}
+        for argument in arguments:
+            key, equals, value = argument.partition("=")
+            if not equals or key in ("method", "seed", "name", "resume"):
+                raise UserError(f"compare: {argument!r} given, expected methods=..., seeds=N and key=value for all")
+            if key in given:
+                raise UserError(f"compare: {key} given twice, expected it once")
+            given[key] = value
+        methods = tuple(name for name in _COMMA.split(given.pop("methods", "")) if name)
         seeds = given.pop("seeds", "3")
         if not methods:
             raise UserError("compare: no methods given, expected methods=tailo,bc,...")
-        if not seeds.isdigit() or int(seeds) < 1:
-            raise UserError(f"compare: seeds={seeds} given, expected how many")
-        for argument in arguments:
-            key = argument.partition("=")[0]
-            if "=" not in argument or key in ("method", "seed", "name", "resume"):
-                raise UserError(f"compare: {argument!r} given, expected methods=..., seeds=N and key=value for all")
+        for method in methods:
+            name, *own = _COLON.split(method)
+            if not re.fullmatch(r"\w+", name) or not all(re.match("[^=]+=", override) for override in own):
+                raise UserError(f"compare: methods={method} given, expected a name, or name:key=value for a variant")
+        if not seeds.isdecimal() or int(seeds) < 1:
+            raise UserError(f"compare: seeds={seeds} given, expected how many, from 1")
         return cls(methods, int(seeds), tuple(f"{key}={value}" for key, value in given.items()))
 
     def jobs(self) -> Iterator[tuple[str, list[list[str]]]]:
         """Each method with the overrides of its runs, one for each seed; a run's name says what it is a run of."""
         for method in self.methods:
-            name, *own = method.split(":")
+            name, *own = _COLON.split(method)
             asked = [*self.overrides, f"method={name}", *own]
             named = f"name=compare-{fingerprint(asked)[:6]}"
             yield method, [[*asked, f"seed={seed}", f"{named}-seed{seed}"] for seed in range(self.seeds)]
 
 
 def compare(comparison: Comparison) -> tuple[list[Path], list[str]]:
-    """Run every job that has not been run. What a method cannot do is said before the first of them runs.
+    """Run every job that has not been run. A mistake ends it before the first of them; a method that cannot do what is
+    asked is named there, and left out.
 
     Returns:
-        The folders of the finished runs, and a line for each method that was refused and each job that failed.
+        The folders of the finished runs, and a line for each method that was left out and each job that failed.
     """
-    failed: list[str] = []
-
-    def attempt(label: str, overrides: Sequence[str], work: Callable[[Experiment], ResultT]) -> ResultT | None:
+    jobs, failed = [], []
+    for method, overrides_by_seed in comparison.jobs():
         try:
-            return work(composed(overrides))
+            _require_possible(composed(overrides_by_seed[0]))
+        except Refusal as error:
+            failed.append(f"methods={method}: {error}")
+        else:
+            jobs += [(f"{method} seed={seed}", overrides) for seed, overrides in enumerate(overrides_by_seed)]
+    for line in failed if jobs else ():  # they come again at the end, which may be hours away
+        log.warning("%s", line)
+    folders = []
+    for number, (label, overrides) in enumerate(jobs, 1):
+        log.info("%s (%d of %d)", label, number, len(jobs))
+        try:
+            folders.append(trained(composed(overrides)))
         except UserError as error:
             failed.append(f"{label}: {error}")
             log.warning("%s", failed[-1])
-            return None
-
-    possible = [jobs for method, jobs in comparison.jobs() if attempt(f"methods={method}", jobs[0], _can_be_run)]
-    folders = [attempt(" ".join(job), job, trained) for jobs in possible for job in jobs]
-    return [folder for folder in folders if folder is not None], failed
+    return folders, failed
 
 
-def _can_be_run(experiment: Experiment) -> bool:
-    """True, or a UserError; a run that is finished needs nothing."""
+def _require_possible(experiment: Experiment) -> None:
+    """Whether a run can be made; one that is finished needs nothing."""
     if not (run.run_folder(experiment) / "summary.json").exists():
         with making_data():
             run.check(experiment)
-    return True
 
 
 def composed(overrides: Sequence[str]) -> Experiment:
     """The experiment that `tailo train` makes of these overrides."""
     try:
         with initialize_config_module("tailo_pl.configs", version_base="1.3"):
-            config: Any = OmegaConf.to_container(compose("train", overrides=list(overrides)), resolve=True)
+            config = compose("train", overrides=list(overrides))
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(explain(str(error))) from error
-    return read_experiment(config)
+    return read_experiment(resolved(config))
 
 
 def trained(experiment: Experiment) -> Path:
@@ -111,4 +123,7 @@ def trained(experiment: Experiment) -> Path:
         run.execute(run_dir, experiment)
     elif not run.is_of(run_dir, experiment.config):
         raise UserError(f"{run_dir}: this run was made with another configuration than is asked for now; delete it")
+    else:
+        with making_data():
+            run.require_same_data(run_dir, experiment)
     return run_dir

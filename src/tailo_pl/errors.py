@@ -1,4 +1,4 @@
-"""The one error a user can cause, and the range check that raises it."""
+"""The error a user can cause, and the range check that raises it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ class UserError(Exception):
 
     The message names the thing (file, field, option), what was found, and what was expected.
     """
+
+
+class Refusal(UserError):
+    """A method that is put together rightly cannot do what is asked of it. Others may, and go on."""
 
 
 def require_range(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 Cells = Sequence[Mapping[str, Any]]
 REPLICATES = 2000
+_OTHER_BUDGET = " steps)"  # ends the name of a method that was given other steps than the preset's: it leads nothing
 METHODS_OF_A_COMPARISON = 3  # a task that fewer have done is none
 
 
@@ -85,11 +86,14 @@ def _episode_scores(cell: Mapping[str, Any]) -> NDArray[np.float64]:
 def _column(groups: Mapping[str, Cells]) -> dict[str, str]:
     means = {method: float(np.mean([cell["score"] for cell in group])) for method, group in groups.items()}
     intervals = {method: score_interval(group) for method, group in groups.items()}
-    bar = intervals[max(means, key=lambda method: means[method])][0]
+    contenders = [method for method in groups if not method.endswith(_OTHER_BUDGET)] or list(groups)
+    bar = intervals[max(contenders, key=lambda method: means[method])][0]
     column = {}
     for method, (low, high) in intervals.items():
-        mean = f"**{means[method]:.1f}**" if high >= bar else f"{means[method]:.1f}"
-        column[method] = f"{mean} [{round(low)}, {round(high)}] ({len(groups[method])})"
+        leads = method in contenders and high >= bar
+        mean, low, high = (round(number, 1) + 0.0 for number in (means[method], low, high))  # + 0.0: no minus zero
+        shown = f"**{mean}**" if leads else f"{mean}"
+        column[method] = f"{shown} [{low}, {high}] ({len(groups[method])})"
     return column
 
 
@@ -116,7 +120,7 @@ def _method(overrides: Iterable[str]) -> str | None:
             override != "preset=fast"
         ):
             return None
-    return " ".join([name, *options, *([f"({int(steps):,} steps)"] if steps else [])])
+    return " ".join([name, *options, *([f"({int(steps):,}{_OTHER_BUDGET}"] if steps else [])])
 
 
 def _of(overrides: Iterable[str], prefix: str) -> list[str]:

@@ -30,7 +30,7 @@ from tailo_pl.data.layout import Layout
 from tailo_pl.data.settings import task_fingerprint
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.evaluation import Episodes, Evaluation, episode_seeds, run_episodes, summarise
-from tailo_pl.errors import UserError, require_range
+from tailo_pl.errors import Refusal, UserError, require_range
 from tailo_pl.experiment import SCHEMA, Experiment, read_experiment
 from tailo_pl.files import read_json, read_yaml, reason, write_json, write_text
 from tailo_pl.locks import no_one_else
@@ -61,7 +61,7 @@ def prepare(experiment: Experiment) -> Path:
         raise UserError(f"{folder}: this run exists; choose another name=..., or delete it")
     check(experiment)
     if begun:
-        _require_same_data(folder, experiment)
+        require_same_data(folder, experiment)
         return folder
     try:
         if config["name"] is None:
@@ -112,7 +112,7 @@ def resume(run_dir: Path, overrides: list[str]) -> Experiment:
         config["method"]["stages"][name] |= {"max_steps": steps, "passes": None}
     experiment = read_experiment(config)
     check(experiment)
-    _require_same_data(run_dir, experiment)
+    require_same_data(run_dir, experiment)
     if changes:
         with _alone(run_dir):
             (run_dir / "summary.json").unlink(missing_ok=True)
@@ -120,7 +120,8 @@ def resume(run_dir: Path, overrides: list[str]) -> Experiment:
     return experiment
 
 
-def _require_same_data(run_dir: Path, experiment: Experiment) -> None:
+def require_same_data(run_dir: Path, experiment: Experiment) -> None:
+    """Whether the data is still what the run was made of."""
     known = read_json(run_dir / "data.json")["fingerprint"]
     found = task_fingerprint(experiment.source, experiment.setting)
     if known != found:
@@ -183,14 +184,14 @@ def _check_needs(experiment: Experiment, name: str) -> None:
     method, setting = experiment.names["method"], experiment.names["setting"]
     expert = data.get("expert", "none")
     if expert == "pairs" and not experiment.setting.ordered:
-        raise UserError(
+        raise Refusal(
             f"method {method}: needs consecutive states of the expert, but TS of setting {setting} has no order"
         )
     asked = {key: data[key] for key in ("steps", "absorbing", "expert", "initial") if key in data}
     try:
         transition_view(experiment.task, **asked)
     except UserError as error:
-        raise UserError(f"method {method}, setting {setting}: {error}") from error
+        raise Refusal(f"method {method}, setting {setting}: {error}") from error
 
 
 def run_folder(experiment: Experiment) -> Path:
@@ -256,7 +257,7 @@ def join(run_dir: Path) -> None:
     if os.environ.get(_HELD):
         work(run_dir, experiment)
         return
-    _require_same_data(run_dir, experiment)
+    require_same_data(run_dir, experiment)
     with _alone(run_dir) if will_be_first() else nullcontext():
         work(run_dir, experiment)
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tailo_pl.data.cache import fingerprint
+from tailo_pl.differences import telling_names
 from tailo_pl.errors import UserError
 from tailo_pl.files import read_yaml
 from tailo_pl.run import read_summary
@@ -66,7 +67,7 @@ def gather(paths: Iterable[Path]) -> list[Row]:
         raise UserError(f"{', '.join(map(str, paths))}: no finished run found, expected folders with a summary.json")
     options = dict(zip(configs, _options(list(configs.values())), strict=True))
     rows = [_row(list(group.values()), options[name]) for name, group in groups.items()]
-    return sorted(rows, key=lambda row: (row.env, row.setting, row.options, row.method, row.preset))
+    return sorted(rows, key=lambda row: (row.env, row.setting, row.method, row.preset, row.options))
 
 
 def written(rows: list[Row], how: Format) -> str:
@@ -115,10 +116,7 @@ def _options(configs: list[dict[str, Any]]) -> list[str]:
     options = []
     for config, name in zip(configs, names, strict=True):
         others = [other for other, theirs in zip(configs, names, strict=True) if theirs == name]
-        keys = [key for key in config if any(other.get(key) != config[key] for other in others)]
-        # A knob of the method shows again in the stages that use it; its own name says enough.
-        short = [key for key in keys if not key.startswith("method.stages.")] or keys
-        options.append(" ".join(f"{key}={config[key]}" for key in short))
+        options.append(" ".join(f"{key}={config[key]}" for key in telling_names(others) if key in config))
     return options
 
 

@@ -64,6 +64,19 @@ def test_what_differs_is_named_where_names_do_not_tell(runs: list[Path]) -> None
     assert tasks == ["pointmaze · examples, count=200", "pointmaze · examples, count=100"]
 
 
+def test_a_run_done_twice_counts_once(runs: list[Path], tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    shutil.copytree(runs[0], again)
+    config = (again / "config.yaml").read_text()
+    (again / "config.yaml").write_text(config.replace("name: s0\n", "name: again\n"))
+    begun = tmp_path / "begun"
+    shutil.copytree(again, begun)
+    (begun / "summary.json").unlink()
+    written = write_report([begun, runs[0], again, runs[1]], tmp_path / "twice.html")
+    assert not written.missing  # the one that was only begun is not among them
+    assert re.findall(r"<td[^>]*>([\d, ]*)</td>", written.page.read_text()).count("0, 1") == 1
+
+
 def with_scores(run: RunRecord, *scores: float) -> RunRecord:
     evaluations = [{"step": 20 * (number + 1), "score": score, "score_std": 1.0} for number, score in enumerate(scores)]
     summary = {**run.summary, "evaluations": evaluations, "score": scores[-1]}

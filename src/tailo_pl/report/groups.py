@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailo_pl.differences import telling_names
 from tailo_pl.report.reading import RunRecord
 
 _TASK = ("env", "source", "setting")
@@ -69,12 +70,7 @@ def _labels(members: Mapping[str, dict[str, str]], named: tuple[str, ...]) -> di
     labels = {}
     for key, leaves in members.items():
         twins = [members[other] for other in members if base[other] == base[key]]
-        differing = [
-            name for name in dict.fromkeys(name for twin in twins for name in twin)
-            if len({twin.get(name) for twin in twins}) > 1
-        ]  # fmt: skip
-        # A method's stages repeat what was chosen above them: named only where nothing else differs.
-        chosen = [name for name in differing if not name.startswith("method.stages.")] or differing
-        shown = [f"{name.split('.', 1)[1]}={leaves.get(name, 'none')}" for name in chosen[:_MOST_SHOWN]]
+        telling = telling_names(twins)[:_MOST_SHOWN]
+        shown = [f"{name.split('.', 1)[1]}={leaves.get(name, 'none')}" for name in telling]
         labels[key] = ", ".join([base[key], *shown])
     return labels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from tailo_pl.files import write_text
 from tailo_pl.report.contents import contents_of
 from tailo_pl.report.drawing import draw_figures
 from tailo_pl.report.page import render_page
-from tailo_pl.report.reading import read_run
+from tailo_pl.report.reading import RunRecord, read_run
 
 
 class Written(NamedTuple):
@@ -28,13 +29,14 @@ def write_report(
     """Write the report of these runs.
 
     Args:
-        runs: their folders; the same one twice counts once.
+        runs: their folders; the same run twice counts once.
         out: the page, replaced if it is there.
         title: of the page; empty: what the runs are about.
         figures: folder for the figures as PNG and SVG; None: none.
         video: an episode to embed; None: none.
     """
-    records = [read_run(path) for path in {path.resolve(): path for path in runs}.values()]
+    require_writable(out)
+    records = _once([read_run(path) for path in {path.resolve(): path for path in runs}.values()])
     contents = contents_of(records, title)
     page = render_page(contents, video)
     drawn = draw_figures(contents.figures, figures) if figures is not None else []
@@ -43,3 +45,24 @@ def write_report(
     except OSError as error:
         raise UserError(f"{out}: cannot be written ({error.strerror or error})") from error
     return Written(out, drawn, [f"{record.path}: {line}" for record in records for line in record.missing])
+
+
+def require_writable(out: Path) -> None:
+    """Whether a page can be written there, asked before anything is spent on it."""
+    if out.is_dir():
+        raise UserError(f"{out}: cannot be written (Is a directory)")
+    if not out.parent.is_dir():
+        raise UserError(f"{out}: cannot be written (No such file or directory)")
+    if not os.access(out if out.exists() else out.parent, os.W_OK):
+        raise UserError(f"{out}: cannot be written (Permission denied)")
+
+
+def _once(records: Sequence[RunRecord]) -> list[RunRecord]:
+    """Of runs that differ in their name and place alone, the one that got furthest."""
+    best: dict[str, RunRecord] = {}
+    for record in records:
+        told = {key: value for key, value in record.config.items() if key not in ("name", "runs")}
+        known = repr([told, record.data.get("fingerprint")])
+        if known not in best or (record.summary and not best[known].summary):
+            best[known] = record
+    return list(best.values())
