@@ -204,6 +204,14 @@ def test_a_run_under_way_shows_its_scores_so_far(copy: Path) -> None:
     assert score_table(group_runs([record]))[1][4:6] == ["—", "0 (1 without a score)"]
 
 
+def test_a_run_that_diverged_says_so_beside_its_zero(copy: Path) -> None:
+    summary = json.loads((copy / "summary.json").read_text())
+    summary |= {"score": 0.0, "failure": {"stage": "policy", "step": 3}}
+    (copy / "summary.json").write_text(json.dumps(summary))
+    (row,) = score_table(group_runs([read_run(copy)]))[1:]
+    assert row[4:6] == ["0.0", "0 (1 ended in a numerical error)"]
+
+
 def test_a_run_that_did_not_record_its_layout_is_read_from_its_data(runs: list[Path], tmp_path: Path) -> None:
     again = Path(shutil.copytree(runs[0], tmp_path / "again"))
     (again / "trajectories.npz").unlink()

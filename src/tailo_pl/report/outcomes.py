@@ -121,6 +121,8 @@ def score_table(groups: Sequence[Group]) -> Table:
         env, setting = _with_difference(group.task, first.named("env"), first.named("setting"))
         method, preset = _with_difference(group.arm, first.named("method"), first.named("preset"))
         seeds += f" ({unfinished} without a score)" if unfinished else ""
+        diverged = sum(bool(run.summary.get("failure")) for run in group.runs)
+        seeds += f" ({diverged} ended in a numerical error)" if diverged else ""
         rows.append([env, setting, method, preset, score + spread, seeds, f"{np.mean(spent):,.0f}"])
     return rows
 
