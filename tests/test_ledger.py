@@ -105,4 +105,4 @@ def test_comparison_shows_who_leads_each_task() -> None:
     scores = {row[0]: row[1] for row in rows}
     assert scores["tailo"].startswith("**90.5** [") and scores["tailo"].endswith("(2)")
     assert not comparison_table([*cells, measured("oril", 0, 99.0, "preset.baselines.steps=99")]).count("**99.0**")
-    assert scores["smodice kl"].startswith("**89.0**") and scores["bc"].startswith("10.0 [8.")
+    assert scores["smodice kl"].startswith("**89.0**") and scores["bc"].startswith("10.0 [8.0, 12.0]")

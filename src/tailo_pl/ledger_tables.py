@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 Cells = Sequence[Mapping[str, Any]]
 REPLICATES = 2000
-_OTHER_BUDGET = " steps)"  # ends the name of a method that was given other steps than the preset's: it leads nothing
 METHODS_OF_A_COMPARISON = 3  # a task that fewer have done is none
 
 
@@ -41,7 +40,7 @@ def comparison_table(cells: Cells) -> str:
     """Methods down, tasks across: mean score and its 95 % interval; bold where that reaches the leader's.
 
     Holds what was measured with preset fast, whatever the options of the method and the budget of the baselines, on
-    tasks that several methods have done.
+    tasks that several methods have done. Who was given other steps than the preset's leads nothing.
     """
     tasks: dict[str, dict[str, list[Mapping[str, Any]]]] = defaultdict(dict)
     for overrides, group in _groups(cells):
@@ -86,8 +85,8 @@ def _episode_scores(cell: Mapping[str, Any]) -> NDArray[np.float64]:
 def _column(groups: Mapping[str, Cells]) -> dict[str, str]:
     means = {method: float(np.mean([cell["score"] for cell in group])) for method, group in groups.items()}
     intervals = {method: score_interval(group) for method, group in groups.items()}
-    contenders = [method for method in groups if not method.endswith(_OTHER_BUDGET)] or list(groups)
-    bar = intervals[max(contenders, key=lambda method: means[method])][0]
+    contenders = [method for method, group in groups.items() if not _of(group[0]["overrides"], "preset.")]
+    bar = intervals[max(contenders, key=lambda method: means[method])][0] if contenders else np.inf
     column = {}
     for method, (low, high) in intervals.items():
         leads = method in contenders and high >= bar
@@ -120,7 +119,7 @@ def _method(overrides: Iterable[str]) -> str | None:
             override != "preset=fast"
         ):
             return None
-    return " ".join([name, *options, *([f"({int(steps):,}{_OTHER_BUDGET}"] if steps else [])])
+    return " ".join([name, *options, *([f"({int(steps):,} steps)"] if steps else [])])
 
 
 def _of(overrides: Iterable[str], prefix: str) -> list[str]:
