@@ -42,7 +42,7 @@ docs: $(READY)  ## build the documentation into site/, warnings are errors
 	$(BIN)/zensical build --clean --strict
 
 results: $(READY)  ## measure the cells missing from results/ and write the tables
-	$(BIN)/tailo results $(ARGS)
+	$(BIN)/python -m tools.ledger $(ARGS)
 
 bench: $(READY)  ## speed and memory against plain loops; some minutes, wants the machine for itself
 	$(BIN)/python benchmarks/bench.py $(ARGS)

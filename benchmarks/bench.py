@@ -23,8 +23,8 @@ import torch
 import weighing
 from rows import Row, keep, show
 
-from tailo_pl.precision import precision_for
-from tailo_pl.run import versions
+from tailo_pl.runs.describe import versions
+from tailo_pl.training.precision import precision_for
 
 ALL = ("steps", "methods", "weights", "loading", "rollouts", "growth")
 

@@ -17,7 +17,7 @@ def main() -> None:
     task, found = made_up_task(), []
     for stage, batch, steps in (("policy", 512, 150), ("policy", 8192, 10), ("formal", 512, 50)):
         sides = {
-            name: ours(task, stage, batch, steps, "32-true", compiled=name == "compiled")
+            name: ours(task, stage, batch, steps, "32-true", f"compile={name == 'compiled'}")
             for name in ("as it is", "compiled")
         }
         found.append(

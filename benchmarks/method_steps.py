@@ -20,9 +20,9 @@ import numpy as np
 import torch
 from rows import Row, in_turns, ratio, show
 
-from tailo_pl.building import Built, build_stage, stage_config
-from tailo_pl.comparison import composed
-from tailo_pl.experiment import Experiment
+from tailo_pl.config.compose import composed
+from tailo_pl.config.experiment import Experiment
+from tailo_pl.training.building import Built, build_stage, stage_config
 
 METHODS = ("tailo", "smodice", "lobsdice", "oril", "rce", "dwbc", "marwil", "otr")
 TRAJECTORY = ("setting=given", "setting.ts=directions", "setting.ta=directions", "setting.ts_trajectories=1")
@@ -38,7 +38,11 @@ def rows(rounds: int) -> list[Row]:
     """How fast a method's last stage trains, as a share of a plain loop's speed."""
     found = []
     for method in METHODS:
-        overrides = [f"method={method}", *(TRAJECTORY if method == "lobsdice" else ()), "preset.hold_out=null"]
+        overrides = [
+            f"method={method}",
+            *(TRAJECTORY if method == "lobsdice" else ()),
+            "preset.held_out.trajectories=0",
+        ]
         experiment = composed(overrides)
         with tempfile.TemporaryDirectory() as folder:
             sides = {fit.__name__: partial(measure, experiment, Path(folder), fit) for fit in (fitted, looped)}

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from tailo_pl.data.settings import Task
 from tailo_pl.data.trajectories import Recording, Trajectories
-from tailo_pl.transport import Transport, transport_rewards
+from tailo_pl.inputs.transport import Transport, transport_rewards
 
 SHORT, LONG, STEPS, DIM = 45_000, 40, 1_000_000, 11
 TARGET = 300.0  # seconds

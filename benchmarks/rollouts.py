@@ -20,7 +20,7 @@ import torch
 from rows import Row, show
 
 from tailo_pl.envs.evaluation import play
-from tailo_pl.envs.locomotion import LocomotionTask
+from tailo_pl.envs.locomotion import Locomotion
 from tailo_pl.models import WeightedBCPolicy
 from tailo_pl.models.acting import actor
 
@@ -53,7 +53,7 @@ def rows(rounds: int, episodes: int = 10, seconds: float = 1.0) -> list[Row]:
 
 def sides(task: str, episodes: int) -> tuple[Callable[[], int], Callable[[], int]]:
     """Two functions that make some steps each and say how many."""
-    environment = LocomotionTask(task)
+    environment = Locomotion(task)
     torch.manual_seed(0)
     policy = WeightedBCPolicy(environment.observation_dim, environment.action_low, environment.action_high).eval()
     act = actor(policy)

@@ -10,16 +10,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from hydra import compose, initialize_config_module
 from lightning import Callback
-from omegaconf import OmegaConf
 from plain import discriminator_steps, matrix_products, policy_steps
 from rows import Row, clock, in_turns, ratio
 
-from tailo_pl.building import build_stage, stage_config
+from tailo_pl.config.compose import composed
 from tailo_pl.data.settings import Task
 from tailo_pl.data.trajectories import Recording, Trajectories
-from tailo_pl.experiment import read_experiment
+from tailo_pl.training.building import build_stage, stage_config
 
 STATES, ACTIONS = 11, 3  # hopper
 TRAJECTORIES, LENGTH = 45_000, 23
@@ -58,18 +56,24 @@ class _Clock(Callback):
 
 
 def ours(
-    task: Task, stage: str, batch: int, steps: int, precision: str, warm: int = 2, compiled: bool = False
+    task: Task, stage: str, batch: int, steps: int, precision: str, *overrides: str, warm: int = 2
 ) -> Callable[[], float]:
-    """Seconds per step of a stage of preset paper as a run trains it, but for rollouts."""
+    """Seconds per step of a stage of preset paper as a run trains it, but for rollouts.
+
+    Args:
+        task: what it is trained on.
+        stage: which one of TAILO's.
+        batch: its rows.
+        steps: that are timed.
+        precision: as Lightning's Trainer names it.
+        overrides: of the configuration.
+        warm: steps before the clock starts.
+    """
     size = f"preset.{'policy' if stage == 'policy' else 'discriminator'}_batch={batch}"
-    with initialize_config_module("tailo_pl.configs", version_base="1.3"):
-        overrides = ["env=hopper", "preset=paper", size, f"trainer.precision={precision}", "trainer.accelerator=cpu"]
-        overrides += ["compile=true"] if compiled else []
-        config: Any = OmegaConf.to_container(compose("train", overrides=overrides), resolve=True)
-    config["threads"] = torch.get_num_threads()
-    for each in config["method"]["stages"].values():
-        each["max_steps"], each["rollout"] = warm + steps, None
-    experiment = read_experiment(config)
+    fixed = ("env=hopper", "preset=paper", size, f"trainer.precision={precision}", "trainer.accelerator=cpu")
+    # The bar would be drawn to the screen that the results go to.
+    without = ("callbacks.rollout=null", "callbacks.progress=null", f"threads={torch.get_num_threads()}")
+    experiment = composed([*fixed, *without, *overrides])
 
     def run() -> float:
         with tempfile.TemporaryDirectory() as name:
@@ -80,9 +84,6 @@ def ours(
             given = "weights" if stage == "policy" else "negatives"
             bounds = ((-1.0,) * ACTIONS, (1.0,) * ACTIONS)
             made = stage_config(experiment, stage, STATES, bounds, warm + steps, inputs={given: f"{given}.npy"})
-            # The bar would be drawn to the screen that the results go to.
-            named = made["trainer"]["callbacks"]
-            made["trainer"]["callbacks"] = [one for one in named if not one["class_path"].endswith("StageProgress")]
             built = build_stage(made, folder, task)
             clock = _Clock(warm)
             built.trainer.callbacks.append(clock)  # type: ignore[attr-defined]

@@ -22,15 +22,17 @@ import torch
 from lightning import Callback
 from rows import Row, keep, show
 
-from tailo_pl import run
-from tailo_pl.building import build_stage, stage_config
 from tailo_pl.callbacks import StageCheckpoint
-from tailo_pl.comparison import composed
-from tailo_pl.console import making_data
+from tailo_pl.commands.console import making_data
+from tailo_pl.config.compose import composed
+from tailo_pl.config.experiment import Experiment
 from tailo_pl.envs.evaluation import episode_seeds, run_episodes, summarise
-from tailo_pl.experiment import Experiment
+from tailo_pl.inputs.weights import trajectory_weights
 from tailo_pl.models.acting import actor
-from tailo_pl.weights import trajectory_weights
+from tailo_pl.runs.describe import describe_data, versions
+from tailo_pl.runs.execute import execute
+from tailo_pl.runs.folder import prepare, run_folder
+from tailo_pl.training.building import build_stage, stage_config
 
 SHARE, IN_A_ROW, EPISODES, TIMES = 0.9, 3, 10, 10
 EVERY = {"fast": 250, "paper": 50}
@@ -88,12 +90,12 @@ def main() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     torch.set_num_threads(1)
     first = experiment_of(["method.stages.policy=null", "name=time-to-score", f"runs={options.runs}"])
-    folder = run.run_folder(first)
+    folder = run_folder(first)
     if not (folder / "summary.json").exists():
         with making_data():
-            run.prepare(first)
-        run.execute(folder, first)
-    origins = run.describe_data(first)["ta"]["origins"]
+            prepare(first)
+        execute(folder, first)
+    origins = describe_data(first)["ta"]["origins"]
     assert first.environment is not None
     expert = float(first.environment.reference.normalise(np.array(origins["expert"]["mean_return"])))
     fast = time_to(experiment_of([]), folder, SHARE * expert, np.inf)
@@ -107,7 +109,7 @@ def main() -> None:
         Row("time to score, fast vs paper", paper[0] / fast[0], target=10, note="more than this" if more else ""),
     ]  # fmt: skip
     show(rows, "policy training on hopper, setting standard")
-    keep(rows, options.out, {"history": {"fast": fast[2], "paper": paper[2]}, **run.versions()})
+    keep(rows, options.out, {"history": {"fast": fast[2], "paper": paper[2]}, **versions()})
 
 
 def experiment_of(overrides: list[str]) -> Experiment:

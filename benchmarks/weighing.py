@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from rows import Row, clock, in_turns, ratio
 
-from tailo_pl.weights import trajectory_weights
+from tailo_pl.inputs.weights import trajectory_weights
 
 ALPHA, GAMMA = 1.25, 0.998
 

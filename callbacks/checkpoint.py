@@ -6,14 +6,15 @@ import signal
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint
 
 from tailo_pl.errors import require_range
-from tailo_pl.metrics_log import MetricsLog
 from tailo_pl.models.stage import StageModule
+from tailo_pl.runs.inside import require_there
+from tailo_pl.training.metrics_log import MetricsLog
 
 LEAVE_AFTER = 6.0  # seconds to reach the next step after a signal
 
@@ -31,6 +32,8 @@ class StageCheckpoint(Checkpoint):
         every_n_steps: steps between saves; 0 saves only at the end.
     """
 
+    without_effect: ClassVar[bool] = True
+
     def __init__(self, every_n_steps: int = 0) -> None:
         require_range("every_n_steps", every_n_steps, 0, closed="[)")
         self._every = every_n_steps
@@ -41,6 +44,8 @@ class StageCheckpoint(Checkpoint):
         self._started = (time.perf_counter(), time.process_time())
         self._stopping = False
         self._handlers: dict[int, Any] = {}
+        self.counts_on: tuple[str, ...] = ()
+        """files of the trainer's root folder; without them it was removed, and a save would make it anew, incomplete"""
 
     @staticmethod
     def path(trainer: Trainer) -> Path:
@@ -98,6 +103,7 @@ class StageCheckpoint(Checkpoint):
 
     def _save(self, trainer: Trainer) -> None:
         self._due = False
+        require_there(Path(trainer.default_root_dir), self.counts_on)
         if isinstance(trainer.lightning_module, StageModule):
             trainer.lightning_module.require_finite()  # the last checkpoint is always a good one
         for log in _logs(trainer):

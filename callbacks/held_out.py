@@ -1,15 +1,16 @@
-"""HeldOutChoice: which weights to keep, judged without a simulator."""
+"""HeldOutChoice: which checkpoint to keep, judged without a simulator."""
 
 from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 
 from tailo_pl.errors import require_range
+from tailo_pl.models.policy import WeightedBCPolicy
 
 
 class HeldOutChoice(Callback):
@@ -22,6 +23,8 @@ class HeldOutChoice(Callback):
         patience: validations without improvement after which training stops; 0 never stops it.
         min_delta: improvement, as a share of the best so far, below which a validation counts as none.
     """
+
+    modules: ClassVar[type[LightningModule]] = WeightedBCPolicy
 
     def __init__(self, monitor: str = "held_out/error", patience: int = 0, min_delta: float = 0.0) -> None:
         require_range("patience", patience, 0, closed="[)")
@@ -49,6 +52,11 @@ class HeldOutChoice(Callback):
         else:
             self._since += 1
             trainer.should_stop |= self._stopped
+
+    @property
+    def stopped(self) -> str | None:
+        """Why training was ended by this callback; None: it was not."""
+        return "held-out error" if self._stopped else None
 
     @property
     def _stopped(self) -> bool:

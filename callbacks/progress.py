@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, ClassVar
 
 from lightning import Callback, LightningModule, Trainer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -21,12 +21,12 @@ class StageProgress(Callback):
     Updated every so many steps by the process of rank 0; it reads only numbers that already are on the host.
 
     Args:
-        label: name of the stage.
         every_n_steps: steps between updates.
     """
 
-    def __init__(self, label: str, every_n_steps: int = 20) -> None:
-        self._label = label
+    without_effect: ClassVar[bool] = True
+
+    def __init__(self, every_n_steps: int = 20) -> None:
         self._every = every_n_steps
         self._bar: Progress | None = None
 
@@ -43,8 +43,9 @@ class StageProgress(Callback):
             TextColumn("{task.fields[score]}"),
             console=console(stderr=True),
         )
+        label = getattr(trainer.datamodule, "stage", "")  # type: ignore[attr-defined]
         self._task = self._bar.add_task(
-            self._label, total=trainer.max_steps, completed=trainer.global_step, speed="", score=""
+            label, total=trainer.max_steps, completed=trainer.global_step, speed="", score=""
         )
         self._bar.start()
 

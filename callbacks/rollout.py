@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from tailo_pl.envs.environment import Environment
 from tailo_pl.envs.evaluation import Episodes, Evaluation, episode_seeds, run_episodes, summarise
 from tailo_pl.errors import require_range
 from tailo_pl.models.acting import actor
+from tailo_pl.models.policy import PolicyModule
 
 
 class RolloutScore(Callback):
@@ -29,6 +30,9 @@ class RolloutScore(Callback):
         seed: decides the episodes' initial states, the same at every evaluation.
     """
 
+    modules: ClassVar[type[LightningModule]] = PolicyModule
+    needs: ClassVar[tuple[str, ...]] = ("environment", "seed")
+
     def __init__(self, environment: Environment, every_n_steps: int = 0, episodes: int = 10, seed: int = 0) -> None:
         require_range("rollout.every_n_steps", every_n_steps, 0, closed="[)")
         require_range("rollout.episodes", episodes, 1, closed="[)")
@@ -36,7 +40,7 @@ class RolloutScore(Callback):
         self._every = every_n_steps
         self._seeds = episode_seeds(seed, "rollout", episodes)
         self._simulator: Any = None
-        self._returns, self._lengths, self._terminated = (CatMetric(nan_strategy="disable") for _ in range(3))
+        self._metrics = [CatMetric(nan_strategy="disable") for _ in Episodes._fields]
         self.history: list[Evaluation] = []
         self._ended = False
 
@@ -63,6 +67,16 @@ class RolloutScore(Callback):
             self._simulator.close()
             self._simulator = None
 
+    def planned(self, steps: int) -> list[int]:
+        """The steps at which a training of so many steps evaluates."""
+        every = self._every or steps
+        return [*range(every, steps, every), steps]
+
+    @property
+    def episodes(self) -> int:
+        """Episodes per evaluation."""
+        return len(self._seeds)
+
     def state_dict(self) -> dict[str, Any]:
         return {"history": [asdict(evaluation) for evaluation in self.history], "ended": self._ended}
 
@@ -76,16 +90,15 @@ class RolloutScore(Callback):
             self._simulator = self._environment.simulator(min(len(seeds), self._environment.rows))
         if len(seeds):
             played = run_episodes(self._simulator, actor(policy), seeds)
-            for metric, values in zip((self._returns, self._lengths, self._terminated), played, strict=True):
+            for metric, values in zip(self._metrics, played, strict=True):
                 metric.to(policy.device)
                 metric.update(torch.from_numpy(values.astype(np.float64)))
-        returns, lengths, terminated = (
-            np.atleast_1d(metric.compute().cpu().double().numpy())
-            for metric in (self._returns, self._lengths, self._terminated)
+        returns, lengths, terminated, success = (
+            np.atleast_1d(metric.compute().cpu().double().numpy()) for metric in self._metrics
         )
-        for metric in (self._returns, self._lengths, self._terminated):
+        for metric in self._metrics:
             metric.reset()
-        episodes = Episodes(returns, lengths.astype(np.int64), terminated.astype(bool))
+        episodes = Episodes(returns, lengths.astype(np.int64), terminated.astype(bool), success.astype(bool))
         evaluation = summarise(episodes, self._environment, trainer.global_step)
         self.history.append(evaluation)
         numbers = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -10,10 +10,10 @@ from lightning import Callback, LightningModule, Trainer
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tailo_pl.data.batches import PairBatches
 from tailo_pl.errors import require_range
-
-if TYPE_CHECKING:
-    from tailo_pl.data.datamodule import TaskData
+from tailo_pl.inputs.scores import rank_correlation
+from tailo_pl.models.discriminator import PUDiscriminator
 
 STATES = 16  # of each trajectory that is looked at
 
@@ -24,15 +24,18 @@ class Settled(Callback):
     Fires every so many steps. It scores the states of TS that training does not see and some trajectories of TA
     (evenly spread, a few states each). A check passes if the trajectories' mean scores are ranked as at the check
     before (Spearman's correlation) and the held-out states of TS stand as far above TA as they did, in units of the
-    spread of TA's means. No label of TA is looked at.
+    spread of TA's means. No label of TA is looked at. A stage whose batches keep nothing out of training
+    (`held_out: 0`) is left alone.
 
     Args:
         every_n_steps: steps between checks.
         trajectories: of TA, at most.
         correlation: of the ranks, at least this.
         tolerance: change of the separation, at most this share of it.
-        patience: checks in a row that must pass.
+        patience: checks in a row that must pass; 0: it never stops, and nothing is checked.
     """
+
+    modules: ClassVar[type[LightningModule]] = PUDiscriminator
 
     def __init__(
         self,
@@ -42,11 +45,11 @@ class Settled(Callback):
         tolerance: float = 0.05,
         patience: int = 2,
     ) -> None:
-        require_range("settle.every_n_steps", every_n_steps, 1, closed="[)")
-        require_range("settle.trajectories", trajectories, 2, closed="[)")
-        require_range("settle.correlation", correlation, 0, 1, closed="(]")
-        require_range("settle.tolerance", tolerance, 0, closed="[)")
-        require_range("settle.patience", patience, 1, closed="[)")
+        require_range("settled.every_n_steps", every_n_steps, 1, closed="[)")
+        require_range("settled.trajectories", trajectories, 2, closed="[)")
+        require_range("settled.correlation", correlation, 0, 1, closed="(]")
+        require_range("settled.tolerance", tolerance, 0, closed="[)")
+        require_range("settled.patience", patience, 0, closed="[)")
         self._every, self._count = every_n_steps, trajectories
         self._correlation, self._tolerance, self._patience = correlation, tolerance, patience
         self._means: Tensor | None = None
@@ -55,31 +58,40 @@ class Settled(Callback):
         self._states: tuple[Tensor, Tensor] | None = None
 
     @property
+    def stopped(self) -> str | None:
+        """Why training was ended by this callback; None: it was not."""
+        return "settled" if self.settled else None
+
+    @property
     def settled(self) -> bool:
-        return self._passed >= self._patience
+        return bool(self._patience) and self._passed >= self._patience
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        data = cast("TaskData", trainer.datamodule)  # type: ignore[attr-defined]
+        data = trainer.datamodule  # type: ignore[attr-defined]
+        batches = data.batches
+        if not self._patience or not isinstance(batches, PairBatches) or not batches.held_out:
+            return
         ta, ts = data.task.ta, data.task.ts
+        # Of a TS too small to keep anything out, all states are looked at.
+        seen_ts = batches.held_out_ts if len(batches.held_out_ts) else np.arange(ts.steps)
         chosen = np.unique(np.linspace(0, len(ta) - 1, min(self._count, len(ta))).astype(np.int64))
         lengths, firsts = ta.lengths[chosen, None], ta.offsets[chosen, None]
         positions = firsts + np.arange(STATES) * lengths // STATES
         seen = _rows(ta.recording.observations, ta.rows.at(positions.ravel()), pl_module.device)
-        held_out = _rows(ts.recording.observations, ts.rows.at(data.held_out_ts), pl_module.device)
+        held_out = _rows(ts.recording.observations, ts.rows.at(seen_ts), pl_module.device)
         self._states = (seen, held_out)
         trainer.should_stop |= self.settled  # more steps would not have changed that
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        if trainer.global_step % self._every or trainer.global_step == trainer.max_steps:
+        if self._states is None or trainer.global_step % self._every or trainer.global_step == trainer.max_steps:
             return
-        assert self._states is not None
         with torch.inference_mode():
             means = pl_module(self._states[0]).float().view(-1, STATES).mean(1).cpu().double()
             expert = float(pl_module(self._states[1]).float().mean())
         separation = (expert - float(means.mean())) / max(float(means.std()), 1e-12)
-        correlation = 0.0 if self._means is None else rank_correlation(self._means, means)
+        correlation = 0.0 if self._means is None else rank_correlation(self._means.numpy(), means.numpy()) or 0.0
         change = abs(separation - self._separation) / max(abs(separation), 1e-12)
         passed = correlation >= self._correlation and change <= self._tolerance
         self._passed = self._passed + 1 if passed else 0
@@ -95,12 +107,6 @@ class Settled(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._means, self._separation = state_dict["means"], state_dict["separation"]
         self._passed = state_dict["passed"]
-
-
-def rank_correlation(one: Tensor, two: Tensor) -> float:
-    """Spearman's correlation: Pearson's, of the ranks. Scores are real numbers; ties are too rare to count."""
-    ranks = torch.stack([values.argsort().argsort().double() for values in (one, two)])
-    return float(torch.corrcoef(ranks)[0, 1])
 
 
 def _rows(table: NDArray[Any], rows: NDArray[np.int64], device: torch.device) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import ClassVar
 
 import torch
 from lightning import Callback, LightningModule, Trainer
@@ -19,17 +20,21 @@ class Threads(Callback):
     Several processes of a run share the cores: together they never have more threads than there are.
 
     Args:
-        count: threads of this process.
+        count: threads of this process; None: as many as PyTorch takes by itself.
     """
 
-    def __init__(self, count: int) -> None:
-        require_range("threads", count, 1, closed="[)")
+    without_effect: ClassVar[bool] = True
+
+    def __init__(self, count: int | None) -> None:
+        if count is not None:
+            require_range("threads", count, 1, closed="[)")
         self._count = count
         self._before = torch.get_num_threads()
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         self._before = torch.get_num_threads()
-        torch.set_num_threads(min(self._count, share_of_cores()))
+        if self._count is not None:
+            torch.set_num_threads(min(self._count, share_of_cores()))
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         torch.set_num_threads(self._before)

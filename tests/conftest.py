@@ -19,9 +19,11 @@ from jsonargparse.typing import Path_fr
 from lightning import Trainer
 from numpy.typing import NDArray
 
+from tailo_pl.data.batches import Batches, PairBatches, TransitionBatches, WeightedBatches
 from tailo_pl.data.datamodule import TaskData
 from tailo_pl.data.settings import Setting, Task
 from tailo_pl.data.sources.bundled import Bundled
+from tailo_pl.data.sources.pointmaze import PointMazeRecipe
 from tailo_pl.data.sources.source import Source
 from tailo_pl.data.trajectories import Recording, Trajectories
 
@@ -66,7 +68,7 @@ def tailo_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def pointmaze_data(tailo_home: Path) -> Trajectories:
     """The bundled pointmaze data, made once per test run."""
-    return Bundled("pointmaze").part("directions")
+    return Bundled("pointmaze", PointMazeRecipe()).part("directions")
 
 
 @pytest.fixture(scope="session")
@@ -91,17 +93,29 @@ def trajectories_of() -> Callable[..., Trajectories]:
     return make
 
 
+KINDS: dict[str, type[Batches]] = {
+    "pairs": PairBatches,
+    "weighted": WeightedBatches,
+    "transitions": TransitionBatches,
+}
+
+
 @pytest.fixture
 def task_data(tmp_path: Path) -> Callable[..., TaskData]:
-    """Makes a TaskData on the given TS and TA; `negatives` and `weights` may be arrays, saved to files here."""
+    """Makes a TaskData on the given TS and TA: a kind of batches with its arguments; inputs as arrays, by name."""
 
-    def make(ts: Trajectories, ta: Trajectories, **arguments: Any) -> TaskData:
-        for key in ("negatives", "weights"):
-            if arguments.get(key) is not None:
-                path = tmp_path / f"{key}-{len(list(tmp_path.iterdir()))}.npy"
-                np.save(path, arguments[key])
-                arguments[key] = Path_fr(str(path))
-        return TaskData(Given({"ts": ts, "ta": ta}), AsGiven(), **{"stage": "stage", "seed": 0, **arguments})
+    def make(ts: Trajectories, ta: Trajectories, batches: str, **arguments: Any) -> TaskData:
+        kind = KINDS[batches]
+        inputs = {}
+        for name in kind.reads:
+            array = arguments.pop(name, None)
+            if array is not None:
+                path = tmp_path / f"{name}-{len(list(tmp_path.iterdir()))}.npy"
+                np.save(path, array)
+                inputs[name] = Path_fr(str(path))
+        own = {key: arguments.pop(key) for key in ("stage", "seed", "std_floor") if key in arguments}
+        given = Given({"ts": ts, "ta": ta}), AsGiven(), kind(**arguments)
+        return TaskData(*given, **{"stage": "stage", "seed": 0, "inputs": inputs, **own})
 
     return make
 

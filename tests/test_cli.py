@@ -9,11 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import torch
 from helpers.runs import SMALL
+
+import tailo_pl
 
 
 def tailo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -60,7 +63,7 @@ def test_fit_takes_lightning_cli_overrides(finished: Path) -> None:
     assert done.returncode == 0, done.stderr
     checkpoint = torch.load(finished / "fits/other/version_0/checkpoints/last.ckpt", weights_only=True)
     assert checkpoint["global_step"] == 7
-    assert checkpoint["hyper_parameters"]["learning_rate"] == 3e-4
+    assert checkpoint["tailo_module"]["init_args"]["learning_rate"] == 3e-4
 
 
 def test_evaluate_prints_a_score(finished: Path) -> None:
@@ -78,6 +81,18 @@ def test_sweep_runs_every_job_and_names_what_failed(finished: Path) -> None:
     assert summary["seed"] == 0
 
 
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs a folder in which nobody can make files, not even root")
+def test_a_sweep_in_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    done = tailo(Path("/proc"), "train", "-m", "seed=-1,-2")
+    assert done.returncode == 2
+    assert done.stderr.startswith("tailo: /proc/runs: cannot be written (") and done.stderr.count("\n") == 1
+    done = tailo(Path("/proc"), "train", "-m", "seed=-1,-2", f"runs={tmp_path}/runs")
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert [line.split(" (")[0] for line in lines] == ["tailo: job 0", "tailo: job 1"]
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
 def test_metrics_hold_losses_and_scores(finished: Path) -> None:
     with (finished / RUN / "policy" / "metrics.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -90,20 +105,35 @@ WRONG = {
     ("train", "nonsense=1"): "nonsense: unknown key",
     ("train", "method.alhpa=1"): "method.alhpa: unknown key",
     ("train", "method.gamma=1"): "gamma: 1.0 given, expected a number in [0, 1)",
-    ("train", "method.gamma=high"): "method.stages.policy.weights.gamma: expected float",
+    ("train", "method.gamma=high"): "method.stages.policy.inputs.weights.gamma: expected float",
     ("train", "method.beta_1=0"): "beta_1: 0.0 given, expected a number in (0, 1)",
     ("train", "method.eta_p=1"): "eta_p: 1.0 given, expected a number in (0, 1)",
     ("train", "preset.policy_batch=0"): "batch_size: 0 given, expected a number in [1, inf)",
-    ("train", "preset.policy_batch=many"): "data.batch_size: expected int. Got value: many",
+    ("train", "preset.policy_batch=many"): "batches.batch_size: expected int. Got value: many",
     ("train", "trainer.precision=31"): "trainer.precision: expected",
     ("train", "+trainer.presicion=32"): "does not accept option 'presicion'",
     ("train", "+setting.every=3"): "option 'every' is not accepted",
     ("train", "name=../escape"): "name: '../escape' given, expected a plain folder name",
-    ("train", "experiment=standard/hoper"): "(did you mean standard/hopper?)",
+    ("train", "hydra.run.dir=x/y", "method.gamma=1"): "gamma: 1.0 given, expected a number in [0, 1)",
+    ("train", "hydra.output_subdir=x", "env=hoper"): "env: 'hoper' given, expected one of",
+    ("prepare", "hydra.run.dir=x", "seed=-1"): "seed: -1 given",
+    ("train", "experiment=standrd"): "(did you mean standard?)",
     ("train", "--fast"): "train: unknown flag '--fast'",
     ("train", "runs=null"): "runs: None given, expected str",
     ("train", "trainer.devices=auto"): "trainer.devices: 'auto' given, expected a positive number",
     ("fly",): "command: 'fly' given, expected one of train",
+    ("tabel",): "completion (did you mean table?)",
+    ("data", "lst"): "data: 'lst' given, expected one of list, inspect, make, convert (did you mean list?)",
+    ("data",): "data: missing command",
+    ("data", "list", "nowhere"): "data list: invalid value",
+    ("evaluate",): "evaluate: missing argument 'RUN'",
+    ("evaluate", "a", "b"): "evaluate: got unexpected extra argument (b)",
+    ("evaluate", "a", "--episodes", "many"): "evaluate: invalid value for '--episodes': 'many' is not a valid integer",
+    ("evaluate", "a", "--epsodes", "1"): "evaluate: no such option '--epsodes'. Did you mean '--episodes'?",
+    ("score", "logs.csv"): "score: missing option '--run'",
+    ("table", "--format", "xml", "a"): "table: invalid value for '--format': 'xml' is not one of 'rich', 'csv'",
+    ("--fast",): "tailo: no such option '--fast'",
+    ("prepare", "-m", "seed=1,2"): "prepare: no such option '-m'",
     ("evaluate", "nowhere"): "nowhere/config.yaml: cannot be read",
     ("fit", "--config", "nowhere.yaml"): "nowhere.yaml",
 }
@@ -125,10 +155,40 @@ def test_a_run_that_exists_is_one_line(finished: Path) -> None:
     assert done.stderr == f"tailo: {RUN}: this run exists; choose another name=..., or delete it\n"
 
 
-def test_help_lists_the_commands(tmp_path: Path) -> None:
-    done = tailo(tmp_path, "--help")
-    assert done.returncode == 0
-    assert all(command in done.stdout for command in ("train", "fit", "evaluate", "results"))
+def test_only_the_command_line_imports_commands() -> None:
+    package = Path(tailo_pl.__file__).parent
+    files = {path.relative_to(package) for path in package.rglob("*.py") if "tailo_pl.commands" in path.read_text()}
+    assert {path for path in files if path.parts[0] != "commands"} == {Path("cli.py")}
+
+
+def test_version(tmp_path: Path) -> None:
+    done = tailo(tmp_path, "--version")
+    assert (done.returncode, done.stdout) == (0, f"tailo {version('tailo_pl')}\n")
+
+
+def test_hydra_and_lightning_answer_for_themselves(tmp_path: Path) -> None:
+    assert tailo(tmp_path, "train", "--help").stdout.startswith("tailo is powered by Hydra.")
+    shown = tailo(tmp_path, "train", "--cfg", "job", "-p", "preset", "preset=paper")
+    assert shown.returncode == 0 and shown.stdout.startswith("# @package preset\n")
+    assert "--trainer.max_steps" in tailo(tmp_path, "fit", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("data", "--allow", "not-a-name", "list"),
+        ("data", "list", "--allow=not-a-name", "bundled"),
+        ("train", "env=hopper", "--allow", "not-a-name", "seed=1"),
+        ("fit", "--config", "x.yaml", "--allow", "not-a-name"),
+        ("evaluate", "--allow", "not-a-name", "x"),
+        ("run", "x", "--allow", "not-a-name"),
+    ],
+    ids=" ".join,
+)
+def test_allow_may_stand_anywhere_behind_the_command(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    done = tailo(tmp_path, *arguments)
+    assert done.returncode == 2
+    assert done.stderr == "tailo: allow: 'not-a-name' given, expected the name of a package (my_package)\n"
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from tailo_pl.data.settings import Task
 from tailo_pl.data.sources.arrays import Arrays, keep
 from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.estimator import NotFittedError
-from tailo_pl.scoring import score
+from tailo_pl.runs.scoring import score
 
 EXAMPLE = Path(__file__).parents[1] / "examples/quickstart.py"
 Pair = tuple[NDArray[Any], NDArray[Any]]

@@ -13,7 +13,7 @@ import pytest
 
 from tailo_pl.envs.bodies import TASKS, bodies
 from tailo_pl.envs.evaluation import episode_seeds, run_episodes
-from tailo_pl.envs.locomotion import Locomotion
+from tailo_pl.envs.locomotion import LocomotionRows
 from tailo_pl.envs.reference_scores import normalised_score
 from tailo_pl.errors import UserError
 from tailo_pl.experts import CLIPPED, SQUASHED, NpzPolicy, expert_facts, expert_names, load_expert
@@ -49,7 +49,7 @@ def test_manifest_matches_the_files() -> None:
         assert len(content) < 500_000
         assert facts["sha256"] == hashlib.sha256(content).hexdigest()
         assert facts == expert_facts(name)
-        simulator, policy = Locomotion(facts["environment"], 1, body=facts["body"]), load_expert(name)
+        simulator, policy = LocomotionRows(facts["environment"], 1, body=facts["body"]), load_expert(name)
         assert (policy.observation_dim, policy.action_dim) == (simulator.observation_dim, simulator.action_dim)
         assert facts["episodes"] == 100
         assert facts["noisy"]["return_mean"] > 0.9 * facts["noiseless"]["return_mean"]
@@ -69,7 +69,7 @@ def test_experts_are_as_good_as_wanted_and_medium_ones_between(task: str) -> Non
 def test_returns_are_those_of_the_manifest(name: str) -> None:
     """A few of the episodes the manifest was made of, with and without noise."""
     facts, policy = expert_facts(name), load_expert(name)
-    simulator, seeds = Locomotion(facts["environment"], 8), episode_seeds(0, "experts", 8)
+    simulator, seeds = LocomotionRows(facts["environment"], 8), episode_seeds(0, "experts", 8)
     noisy_actor = partial(policy.act, noise_share=facts["noise_share"], rng=np.random.default_rng(0))
     for actor, measured in ((policy.act, facts["noiseless"]), (noisy_actor, facts["noisy"])):
         difference = run_episodes(simulator, actor, seeds).returns.mean() - measured["return_mean"]

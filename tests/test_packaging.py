@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -38,6 +39,16 @@ def test_wheel_contains_configs_callbacks_and_experts(wheel: Path) -> None:
         "tailo_pl/report/page.js",
     } <= names
     assert not any(name.startswith(("configs/", "callbacks/", "tests/")) for name in names)
+
+
+def test_a_checkout_without_links_says_so_in_one_line(tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "src/tailo_pl").mkdir(parents=True)
+    (tmp_path / "src/tailo_pl/configs").write_text("../../configs")  # what git leaves where it makes no links
+    done = subprocess.run([sys.executable, "setup.py", "--version"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert "src/tailo_pl/configs is no folder, expected a link to configs/" in done.stderr
 
 
 @pytest.mark.slow

@@ -10,10 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from tailo_pl import cli
-from tailo_pl.completion import SHELLS, overrides
+from tailo_pl.commands.data import data
 
 TABLE = """
 from rich.table import Table
@@ -80,46 +81,102 @@ def test_data_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert {entry["name"] for entry in json.loads(capsys.readouterr().out)} >= {"pointmaze/directions", "hopper/expert"}
 
 
-def test_help_fits_on_a_screen_and_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+def visible(group: click.Group) -> list[str]:
+    """The commands that help lists."""
+    return [name for name, command in group.commands.items() if not command.hidden]
+
+
+def test_help_has_a_line_for_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) <= 24 and max(map(len, lines)) <= 120
-    assert {"train", "fit", "evaluate", "data", "score", "export", "play", "results"} <= set(cli.COMMANDS)
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+    listed = [line.split() for line in lines[lines.index("Commands:") + 1 :]]
+    assert [words[0] for words in listed] == visible(cli.app)
+    assert {"train", "fit", "evaluate", "data", "score", "export", "play"} <= {words[0] for words in listed}
+    assert all(len(words) > 2 and not words[-1].endswith("...") for words in listed)  # nothing is cut
+
+
+@pytest.mark.parametrize("arguments", [[], ["help"], ["-h"]])
+def test_other_ways_to_ask_for_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(arguments) == 0
+    assert capsys.readouterr().out.startswith("Usage: tailo ")
+
+
+HYDRA_OR_LIGHTNING = ("train", "fit")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [[name] for name in visible(cli.app) if name not in HYDRA_OR_LIGHTNING]
+    + [["data", name] for name in visible(data)],
+    ids=" ".join,
+)
+def test_help_of_a_command(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*command, "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"Usage: tailo {' '.join(command)} [OPTIONS]") and max(map(len, lines)) <= 80
 
 
 def test_help_imports_nothing_heavy() -> None:
     code = "import sys; from tailo_pl.cli import main; main(['--help']); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"torch", "numpy", "lightning", "hydra", "rich", "mujoco"} & set(loaded)
+    assert not {"torch", "numpy", "lightning", "hydra", "rich", "mujoco", "jsonargparse"} & set(loaded)
 
 
-def completed(line: str) -> list[str]:
-    """What bash offers behind a line."""
+@pytest.fixture(scope="module")
+def on_path(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which `tailo` is this one."""
+    folder = tmp_path_factory.mktemp("bin")
+    (folder / "tailo").write_text(f'#!/bin/sh\nexec {sys.executable} -m tailo_pl.cli "$@"\n')
+    (folder / "tailo").chmod(0o755)
+    return {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+
+
+def completed(line: str, env: dict[str, str]) -> list[str]:
+    """What bash offers behind a line; like bash, it takes = for a word of its own."""
     script = f"""
-    eval "$({sys.executable} -m tailo_pl.cli completion bash)"
-    COMP_LINE={line!r}; COMP_POINT=${{#COMP_LINE}}
-    words=($COMP_LINE); case "$COMP_LINE" in *" ") words+=("");; esac
+    compopt() {{ echo "<$2>"; }}
+    eval "$(tailo completion bash)"
+    line={line!r}; words=(${{line//=/ = }}); case "$line" in *" ") words+=("");; esac
     COMP_WORDS=("${{words[@]}}"); COMP_CWORD=$((${{#words[@]}} - 1))
-    _tailo; printf '%s\\n' "${{COMPREPLY[@]}}"
+    _tailo_completion tailo; printf '%s\\n' "${{COMPREPLY[@]}}"
     """
-    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    return subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, check=True, env=env
+    ).stdout.splitlines()
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
-def test_bash_completes() -> None:
-    assert completed("tailo ev") == ["evaluate"]
-    assert set(completed("tailo ")) == set(cli.COMMANDS)
-    assert completed("tailo train env=poi") == ["pointmaze"]  # what follows the =, as bash wants it
-    assert "env=hopper" in completed("tailo train method=bc en") and "logger=csv" in completed("tailo train ")
-    assert completed("tailo data in") == ["inspect"]
-    assert completed("tailo score lo") == []  # left to the shell's own file names
+def test_bash_completes(on_path: dict[str, str], tmp_path: Path) -> None:
+    def offered(line: str) -> list[str]:
+        return completed(line, on_path)
+
+    assert offered("tailo ev") == ["evaluate"]
+    assert offered("tailo ") == visible(cli.app)
+    assert offered("tailo train env=poi") == ["pointmaze"]  # what follows the =, as bash wants it
+    assert {"hopper", "pointmaze"} < set(offered("tailo train method=bc env="))
+    assert "env=hopper" in offered("tailo train method=bc en") and "logger=csv" in offered("tailo train ")
+    assert "env=hopper" in offered("tailo train env=none ") and "env=hopper" in offered("tailo prepare en")
+    assert offered("tailo data in") == ["inspect"]
+    assert offered("tailo evaluate --ep") == ["--episodes"]
+    files = ["<default>", ""]  # left to the shell's own file names
+    assert offered("tailo score lo") == files and offered("tailo train resume=ru") == files
+    (tmp_path / "env").mkdir()
+    (tmp_path / "env" / "mine.yaml").write_text("name: mine\n")
+    assert offered(f"tailo train --config-dir {tmp_path} env=mi") == ["mine"]
+
+
+def test_other_shells_keep_a_choice_in_one_word(on_path: dict[str, str]) -> None:
+    asked = {"_TAILO_COMPLETE": "zsh_complete", "COMP_WORDS": "tailo train env=poi", "COMP_CWORD": "2"}
+    done = subprocess.run(["tailo"], capture_output=True, text=True, check=True, env={**on_path, **asked})
+    assert done.stdout.splitlines() == ["plain", "env=pointmaze", "_"]
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_can_read_theirs(shell: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    assert all(command in script for command in cli.COMMANDS) and "env=pointmaze" in script
+    assert f"_TAILO_COMPLETE={shell}_complete" in script
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed: its script was written, not read")
     (tmp_path / "script").write_text(script)
@@ -129,4 +186,3 @@ def test_other_shells_can_read_theirs(shell: str, tmp_path: Path, capsys: pytest
 def test_completion_of_an_unknown_shell(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["completion", "csh"]) == 2
     assert capsys.readouterr().err == "tailo: completion: 'csh' given, expected one of bash, zsh, fish\n"
-    assert set(SHELLS) == {"bash", "zsh", "fish"} and "setting=given" in overrides()

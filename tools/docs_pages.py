@@ -9,18 +9,21 @@ import json
 import re
 from pathlib import Path
 
-from tailo_pl.ledger_tables import markdown_table
+from ledger.tables import markdown_table
 
 ROOT = Path(__file__).parents[1]
 SYMBOLS = {"alpha": "α", "beta_1": "β₁", "beta_2": "β₂", "eta_p": "η_p", "gamma": "γ", "lipschitz": "λ", "score": "R"}
 GROUPS = {
     "method": "what is trained, stage by stage, and the method's knobs",
     "preset": "budget and arithmetic",
+    "head": "what a policy makes of its network's numbers",
     "env": "where the policy is played",
     "setting": "how TS and TA are cut from the source",
     "source": "where the recordings come from",
     "trainer": "Lightning's Trainer: devices and precision",
     "logger": "where metrics go",
+    "callbacks": "what happens beside training: rollouts, checkpoints, choices, bars",
+    "experiment": "the settings of the paper, with its preset",
 }
 _LINE = re.compile(r"^(?P<indent> *)(?P<key>[\w-]+):(?: +(?P<value>[^#]*?))?(?: *# *(?P<comment>.*))?$")
 
@@ -74,8 +77,6 @@ def configuration() -> str:
     for group, meaning in GROUPS.items():
         page += ["", f"## `{group}`: {meaning}"]
         for path in sorted((configs / group).glob("*.yaml")):
-            if path.stem.startswith("default_for_"):
-                continue
             text = path.read_text()
             page += ["", f"### `{group}={path.stem}`", "", description(text) or meaning.capitalize() + "."]
             rows = [] if path.stem == "tailo" else [row for row in settings(text) if row[0].split(".")[-1] != "name"]
@@ -84,9 +85,6 @@ def configuration() -> str:
             for key, value, comment in rows:
                 name = key if key.startswith(f"{group}.") else f"{group}.{key}"
                 page.append(f"| `{name}` | `{_cell(value)}` | {_cell(comment)} |")
-    experiments = sorted(path.relative_to(configs / "experiment") for path in (configs / "experiment").rglob("*.yaml"))
-    page += ["", "## `experiment`: one file per cell of the paper", ""]
-    page += [f"- `experiment={path.with_suffix('').as_posix()}`" for path in experiments]
     return "\n".join(page) + "\n"
 
 

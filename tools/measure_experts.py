@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 import tailo_pl.experts
 from tailo_pl.envs.bodies import STOCK
 from tailo_pl.envs.evaluation import episode_seeds, run_episodes
-from tailo_pl.envs.locomotion import Locomotion
+from tailo_pl.envs.locomotion import LocomotionRows
 from tailo_pl.envs.reference_scores import normalised_score
 from tailo_pl.experts import NpzPolicy, load_expert
 
@@ -69,7 +69,7 @@ def describe(task: str, returns: NDArray[np.float64]) -> dict[str, float]:
 def measure(name: str, policy: NpzPolicy) -> dict[str, Any]:
     """One entry of the manifest."""
     origin = ORIGINS[name]
-    simulator = Locomotion(origin.task, EPISODES, body=origin.body)
+    simulator = LocomotionRows(origin.task, EPISODES, body=origin.body)
     seeds = episode_seeds(0, "experts", EPISODES)
     noiseless = run_episodes(simulator, policy.act, seeds).returns
     for share in SHARES:

@@ -37,7 +37,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
 
 from tailo_pl.envs.bodies import STOCK, TASKS, bodies
 from tailo_pl.envs.evaluation import run_episodes
-from tailo_pl.envs.locomotion import Locomotion
+from tailo_pl.envs.locomotion import LocomotionRows
 from tailo_pl.experts import CLIPPED, SQUASHED, NpzPolicy
 
 ALGORITHM = {"ant": "trpo", "halfcheetah": "td3", "hopper": "trpo", "walker2d": "trpo"}
@@ -56,9 +56,9 @@ class Evaluation:
 
 
 class LocomotionVecEnv(VecEnv):
-    """`Locomotion` as Stable-Baselines3 wants it: finished rows start again by themselves."""
+    """`LocomotionRows` as Stable-Baselines3 wants it: finished rows start again by themselves."""
 
-    def __init__(self, simulator: Locomotion, seed: int) -> None:
+    def __init__(self, simulator: LocomotionRows, seed: int) -> None:
         self._simulator = simulator
         self._rows = np.arange(simulator.rows)
         self._rng = np.random.default_rng(seed)
@@ -138,7 +138,7 @@ class TRPOLearner:
 
         torch.set_num_threads(1)
         self._env = VecNormalize(
-            VecMonitor(LocomotionVecEnv(Locomotion(task, 4, body=body, threads=1), seed + steps)), gamma=0.99
+            VecMonitor(LocomotionVecEnv(LocomotionRows(task, 4, body=body, threads=1), seed + steps)), gamma=0.99
         )
         self._model = TRPO(
             "MlpPolicy",
@@ -213,7 +213,7 @@ class TD3Learner:
         from sbx import TD3
         from stable_baselines3.common.noise import NormalActionNoise
 
-        simulator = Locomotion(task, 1, body=body, threads=1)
+        simulator = LocomotionRows(task, 1, body=body, threads=1)
         actions = simulator.action_dim
         self._model = TD3(
             "MlpPolicy",
@@ -313,7 +313,7 @@ def train(task: str, body: str, algorithm: str, steps: int, seed: int, run: Path
     save, evaluations = newest_save(run)
     taken = evaluations[-1].steps if evaluations else 0
     learner: Learner = LEARNERS[algorithm](task, body, seed, taken, save)
-    simulator = Locomotion(task, EPISODES, body=body, threads=1)
+    simulator = LocomotionRows(task, EPISODES, body=body, threads=1)
     seeds = EVALUATION_SEED + np.arange(EPISODES)
     start = time.monotonic()
     while learner.steps < steps:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tailo_pl.errors import UserError
     from tailo_pl.estimator import TAILO
-    from tailo_pl.policies import Policy, load_policy
+    from tailo_pl.policies.load import Policy, load_policy
 
 __all__ = ["TAILO", "Policy", "UserError", "load_policy"]
-_HOMES = {"TAILO": "estimator", "Policy": "policies", "UserError": "errors", "load_policy": "policies"}
+_HOMES = {"TAILO": "estimator", "Policy": "policies.load", "UserError": "errors", "load_policy": "policies.load"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,10 @@
-"""The error a user can cause, and the range check that raises it."""
+"""The error a user can cause, the range check that raises it, and text of others made fit for its line."""
 
 from __future__ import annotations
 
 import math
+
+_LONGEST = 200
 
 
 class UserError(Exception):
@@ -37,3 +39,14 @@ def require_range(
     below = value <= high if closed[1] == "]" else value < high
     if not (above and below):  # also catches NaN, which compares false
         raise UserError(f"{name}: {value} given, expected a number in {closed[0]}{low:g}, {high:g}{closed[1]}")
+
+
+def one_line(text: object) -> str:
+    """Text of any origin, shortened and printable."""
+    words = printable(text)
+    return words[:_LONGEST] + ("…" if len(words) > _LONGEST else "")
+
+
+def printable(text: object) -> str:
+    """Text of any origin without line breaks or other characters that cannot be shown."""
+    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(str(text).split()))

@@ -9,7 +9,7 @@ import tempfile
 import uuid
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,20 +17,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tailo_pl.data.arrays import StateActions, States, ta_trajectories, ts_trajectories
 from tailo_pl.errors import UserError
-from tailo_pl.policies import Policy, load_policy
+from tailo_pl.policies.load import Policy, load_policy
 
 if TYPE_CHECKING:
     from typing import Self
 
+    from tailo_pl.config.experiment import Experiment
     from tailo_pl.data.settings import Task
-    from tailo_pl.data.trajectories import Trajectories
-    from tailo_pl.experiment import Experiment
-
-States = ArrayLike | Sequence[ArrayLike]
-"""One array of states (rows, dim), or a list of them, one per trajectory."""
-StateActions = Sequence[tuple[ArrayLike, ArrayLike]] | Mapping[str, ArrayLike]
-"""A list of (states, actions), one per trajectory; or a mapping with observations, actions and offsets."""
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -151,13 +146,15 @@ class TAILO:
         """
         from lightning.pytorch.utilities.seed import isolate_rng
 
-        from tailo_pl import run
         from tailo_pl.callbacks.progress import shown
         from tailo_pl.data.settings import Task
         from tailo_pl.data.sources.arrays import keep
         from tailo_pl.models import PUDiscriminator
+        from tailo_pl.runs.execute import execute
+        from tailo_pl.runs.folder import prepare
+        from tailo_pl.runs.trained import load_module
 
-        task = Task(_trajectories("ts", _ts_parts(ts)), _trajectories("ta", *_ta_parts(ta)))
+        task = Task(ts_trajectories(ts), ta_trajectories(ta))
         root = Path(tempfile.mkdtemp(prefix="tailo-") if self.directory is None else self.directory).resolve()
         if self.directory is None:  # it lives as long as this object
             weakref.finalize(self, shutil.rmtree, root, ignore_errors=True)
@@ -166,12 +163,12 @@ class TAILO:
             with isolate_rng(), _quiet():
                 experiment = self._experiment(root, keep(task, root / "data"), task)
                 scored = _scored(experiment)
-                run_dir = run.prepare(experiment)
-                summary = run.execute(run_dir, experiment)
+                run_dir = prepare(experiment)
+                summary = execute(run_dir, experiment)
         finally:
             shown.reset(token)
         self.policy_: Policy = load_policy(run_dir)
-        self._discriminator = run.load_module(run_dir, scored, PUDiscriminator)
+        self._discriminator = load_module(run_dir, scored, PUDiscriminator)
         self.weights_ = np.load(run_dir / summary["stages"][-1]["stage"] / "weights.npy", allow_pickle=False)
         self.scores_ = np.load(run_dir / scored / "scores.npy", allow_pickle=False)
         self.offsets_ = task.ta.offsets.copy()
@@ -193,41 +190,29 @@ class TAILO:
             raise ValueError(f"states: shape {given.shape} given, expected (rows, {self.n_features_in_})")
         if not len(given):
             return np.empty(0, dtype=np.float32)
-        return self._discriminator.scores(_trajectories("states", [(given, None)]))
+        return self._discriminator.scores(ts_trajectories(given))
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "policy_"):
             raise NotFittedError("this TAILO is not fitted yet; call fit(ts, ta) first")
 
     def _experiment(self, root: Path, data: Path, task: Task) -> Experiment:
-        from hydra import compose, initialize_config_module
-        from hydra.errors import HydraException
-        from omegaconf import OmegaConf
-        from omegaconf.errors import OmegaConfBaseException
-
-        from tailo_pl.choices import explain
-        from tailo_pl.experiment import read_experiment
+        from tailo_pl.config.compose import composed_config
+        from tailo_pl.config.experiment import read_experiment
 
         steps = {name: getattr(self, name) for name in ("pretrain_steps", "formal_steps", "policy_steps")}
         chosen = [f"preset.{name}={value}" for name, value in steps.items() if value is not None]
         if isinstance(self.overrides, str):
             raise UserError(f"overrides: {self.overrides!r} given, expected a list of key=value")
-        try:
-            with initialize_config_module("tailo_pl.configs", version_base="1.3"):
-                overrides = ["source=arrays", f"preset={self.preset}", *chosen, *self.overrides]
-                config: Any = OmegaConf.to_container(compose("train", overrides=overrides))
-        except (HydraException, OmegaConfBaseException) as error:
-            raise UserError(explain(str(error))) from error
-        config["seed"] = self.seed
-        for name in ("alpha", "beta_1", "beta_2", "eta_p", "gamma", "lipschitz", "score"):
-            config["method"][name] = getattr(self, name)
-        hold_out = config["preset"]["hold_out"]
-        if hold_out is not None:  # little data has no trajectories to spare
-            hold_out["trajectories"] = min(hold_out["trajectories"], (len(task.ta) - 1) // 2)
-        try:
-            resolved: Any = OmegaConf.to_container(OmegaConf.create(config), resolve=True)
-        except OmegaConfBaseException as error:
-            raise UserError(explain(str(error))) from error
+
+        def change(config: dict[str, Any]) -> None:
+            config["seed"], config["source"]["folder"] = self.seed, ""
+            for name in ("alpha", "beta_1", "beta_2", "eta_p", "gamma", "lipschitz", "score"):
+                config["method"][name] = getattr(self, name)
+            held_out = config["preset"]["held_out"]  # little data has no trajectories to spare
+            held_out["trajectories"] = min(held_out["trajectories"], (len(task.ta) - 1) // 2)
+
+        resolved = composed_config(["source=arrays", f"preset={self.preset}", *chosen, *self.overrides], change)
         # Only now: a path may hold what would be taken for a reference to another setting.
         resolved["runs"], resolved["name"] = str(root), f"fit-{uuid.uuid4().hex[:12]}"
         resolved["source"]["folder"] = str(data)
@@ -239,84 +224,13 @@ class TAILO:
 
 def _scored(experiment: Experiment) -> str:
     """The stage whose scores weigh the policy's data."""
-    weights = [stage.weights for stage in experiment.stages.values() if stage.weights is not None]
-    if not weights:
+    if experiment.weights is None:
         raise UserError("overrides: a method without weights chosen, expected one with a discriminator")
-    return weights[-1].scores
+    return experiment.weights.scores
 
 
 def _same(value: Any, default: Any) -> bool:
     return value is default or (np.ndim(value) == np.ndim(default) == 0 and bool(value == default))
-
-
-Part = tuple[NDArray[Any], NDArray[Any] | None]
-
-
-def _ts_parts(ts: States) -> list[Part]:
-    if not isinstance(ts, np.ndarray):
-        parts = list(ts) if isinstance(ts, Sequence) else [ts]
-        if parts and all(np.ndim(part) == 2 for part in parts):
-            return [(_matrix(f"ts[{number}]", part), None) for number, part in enumerate(parts)]
-    return [(_matrix("ts", ts), None)]
-
-
-def _ta_parts(ta: StateActions) -> tuple[list[Part], NDArray[np.int64] | None]:
-    """The trajectories, and where one array holds several of them, their offsets."""
-    if isinstance(ta, Mapping):
-        for key in ("observations", "actions", "offsets"):
-            if key not in ta:
-                raise UserError(f"ta: no {key!r} found, expected observations, actions and offsets")
-        states, actions = (_matrix(f"ta[{key!r}]", ta[key]) for key in ("observations", "actions"))
-        _require_as_long("ta", states, actions)
-        offsets = np.asarray(ta["offsets"])
-        ends = offsets.ndim == 1 and len(offsets) > 1 and offsets[0] == 0 and offsets[-1] == len(states)
-        if not ends or offsets.dtype.kind not in "iu" or (np.diff(offsets) <= 0).any():
-            raise UserError(f"ta['offsets']: expected whole numbers that rise from 0 to {len(states)}, the steps")
-        return [(states, actions)], offsets.astype(np.int64)
-    if isinstance(ta, (str, bytes, np.ndarray)) or not isinstance(ta, Sequence) or not len(ta):
-        raise UserError("ta: expected a list of (states, actions), one per trajectory, or a mapping with offsets")
-    parts: list[Part] = []
-    for number, trajectory in enumerate(ta):
-        if not isinstance(trajectory, (tuple, list)) or len(trajectory) != 2:
-            raise UserError(f"ta[{number}]: {type(trajectory).__name__} given, expected a pair (states, actions)")
-        states, actions = (_matrix(f"ta[{number}][{place}]", trajectory[place]) for place in (0, 1))
-        _require_as_long(f"ta[{number}]", states, actions)
-        parts.append((states, actions))
-    return parts, None
-
-
-def _matrix(name: str, given: Any) -> NDArray[np.float32]:
-    try:
-        array = np.asarray(given)
-        matrix = array.astype(np.float32)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{name}: cannot be read as numbers ({error}), expected an array (rows, dim)") from error
-    if matrix.ndim != 2 or 0 in matrix.shape or array.dtype.kind not in "fiub":
-        raise UserError(
-            f"{name}: shape {array.shape} of {array.dtype} given, expected numbers (rows, dim), both above 0"
-        )
-    return matrix
-
-
-def _require_as_long(name: str, states: NDArray[Any], actions: NDArray[Any]) -> None:
-    if len(states) != len(actions):
-        raise UserError(f"{name}: {len(states)} states and {len(actions)} actions given, expected as many of both")
-
-
-def _trajectories(name: str, parts: list[Part], offsets: NDArray[np.int64] | None = None) -> Trajectories:
-    from tailo_pl.data.trajectories import Recording, Trajectories
-
-    for place in (0, 1):
-        widths = {part[place].shape[1] for part in parts if part[place] is not None}  # type: ignore[union-attr]
-        if len(widths) > 1:
-            what = ("states", "actions")[place]
-            raise UserError(f"{name}: {what} of {sorted(widths)} dimensions given, expected the same everywhere")
-    starts = np.cumsum([0, *[len(states) for states, _ in parts[:-1]]]) if offsets is None else offsets[:-1]
-    actions = [part for _, part in parts if part is not None]
-    recording = Recording(
-        np.concatenate([states for states, _ in parts]), starts, np.concatenate(actions) if actions else None
-    )
-    return Trajectories.of(recording, "given")
 
 
 @contextmanager

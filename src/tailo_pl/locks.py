@@ -30,14 +30,19 @@ def turn(path: Path, what: str) -> Iterator[None]:
 
 
 @contextmanager
-def no_one_else(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock `path`; where another process has it, that is an error of the user's."""
+def no_one_else(path: Path, what: str) -> Iterator[int]:
+    """Hold the lock `path`; where another process has it, that is an error of the user's.
+
+    Yields its descriptor: a process that inherits it holds the lock too, as long as it lives.
+    """
     lock = FileLock(path)
     try:
         lock.acquire(blocking=False)
     except Timeout as error:
         raise UserError(f"{what}: another process is at work on it") from error
     try:
-        yield
+        descriptor = lock._context.lock_file_fd  # filelock has no other name for it
+        assert descriptor is not None
+        yield descriptor
     finally:
         lock.release()

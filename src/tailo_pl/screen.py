@@ -8,19 +8,22 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
+from tailo_pl.runs.launch import terminal
+
 WIDE = 1000  # columns of plain text: whoever reads it cuts lines, if anyone
 
 
 def is_plain(*, stderr: bool = False) -> bool:
     """Whether a stream is to get plain text: it is no terminal, or NO_COLOR is set to anything."""
-    return bool(os.environ.get("NO_COLOR")) or not (sys.stderr if stderr else sys.stdout).isatty()
+    return bool(os.environ.get("NO_COLOR")) or not (terminal() if stderr else sys.stdout).isatty()
 
 
 def console(*, stderr: bool = False) -> Console:
     """A console of standard output or standard error, without a single escape code where text is to be plain."""
+    file = terminal() if stderr else None
     if not is_plain(stderr=stderr):
-        return Console(stderr=stderr)
-    return Console(stderr=stderr, color_system=None, highlight=False)
+        return Console(file=file)
+    return Console(file=file, color_system=None, highlight=False)
 
 
 def show(table: Table) -> None:

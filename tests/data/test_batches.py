@@ -9,7 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailo_pl.data.batches import ProportionalRows, StepGenerator, StepLoader, rank_share, uniform_rows
+from tailo_pl.data.batches.loaders import StepLoader
+from tailo_pl.data.draws import ProportionalRows, StepGenerator, rank_share, uniform_rows
 
 
 def rows(seed: int, stage: str, step: int, size: int = 64) -> list[int]:

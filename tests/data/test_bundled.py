@@ -7,13 +7,40 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tailo_pl.commands.catalogue import list_data
 from tailo_pl.data.progress import listener
 from tailo_pl.data.recorder import record
-from tailo_pl.data.sources import locomotion
+from tailo_pl.data.sources import locomotion, pointmaze
 from tailo_pl.data.sources.bundled import Bundled
-from tailo_pl.data.sources.locomotion import Rollouts, make
-from tailo_pl.envs.locomotion import LocomotionTask
+from tailo_pl.data.sources.locomotion import LocomotionRecipe, Rollouts, make
+from tailo_pl.envs.locomotion import Locomotion
 from tailo_pl.errors import UserError
+
+CACHED = {
+    "ant/expert": "1616422585d08e9d",
+    "ant/medium": "ba49fe7ee362575d",
+    "ant/medium-expert": "04a7468516cefbb2",
+    "ant/medium-replay": "0362d02a8c91feca",
+    "ant/mismatch": "e8973dc0324dbeea",
+    "ant/random": "fc1278cfe1e98fd7",
+    "halfcheetah/expert": "54ddd77df47c340a",
+    "halfcheetah/medium": "8406a2c2f325446b",
+    "halfcheetah/medium-expert": "0248f12ab8aa59de",
+    "halfcheetah/medium-replay": "d94ecaebb5371597",
+    "halfcheetah/mismatch": "1a42b3eea8aae030",
+    "halfcheetah/random": "4d0d5ff08f34a9ce",
+    "hopper/expert": "4948515741f4f3e6",
+    "hopper/medium": "053f1d5cd543834b",
+    "hopper/medium-expert": "daf3acc48ec90e30",
+    "hopper/medium-replay": "942e6c754c3363f7",
+    "hopper/random": "74c37fe99e133153",
+    "pointmaze/directions": "7d802e9b64d38ee5",
+    "walker2d/expert": "5c977ecfac4f08d7",
+    "walker2d/medium": "d336ff6fec9839ab",
+    "walker2d/medium-expert": "762257c6a9ab6e8a",
+    "walker2d/medium-replay": "a4a0dc244932b8a2",
+    "walker2d/random": "ed225fd6c0cd7cfd",
+}
 
 
 def test_random_rollouts_fill_the_asked_number_of_steps_with_whole_episodes_but_the_last() -> None:
@@ -62,17 +89,28 @@ def test_parts_of_a_task() -> None:
 
 
 def test_identity_follows_seed_policy_and_simulator() -> None:
-    identity = Bundled("hopper").identity("expert")
-    assert identity != Bundled("hopper", seed=1).identity("expert")
-    assert identity != Bundled("walker2d").identity("expert")
+    identity = Bundled("hopper", LocomotionRecipe("hopper")).identity("expert")
+    assert identity != Bundled("hopper", LocomotionRecipe("hopper"), seed=1).identity("expert")
+    assert identity != Bundled("walker2d", LocomotionRecipe("walker2d")).identity("expert")
     assert "mujoco" in identity and "sha256" in str(identity)
 
 
-def test_unknown_part_and_env_are_one_line() -> None:
+def test_entries_of_the_cache_keep_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """People's data is not made again: names as they were when data was first made with these versions."""
+    versions = {"mujoco": "3.10.0", "gymnasium": "1.4.0", "gymnasium-robotics": "1.4.2"}
+    for module in (locomotion, pointmaze):
+        monkeypatch.setattr(module, "version", versions.__getitem__)
+    names = {entry.name: Path(entry.path).name.rsplit("-", 1)[1] for entry in list_data("bundled")}
+    assert names == CACHED
+    plain = Bundled("ant", LocomotionRecipe("ant"))
+    assert plain.folder("expert").name == "ant-expert-227a9b7a8a338a09"
+
+
+def test_unknown_part_and_task_are_one_line() -> None:
     with pytest.raises(UserError, match="no part 'exprt' for env hopper, expected one of expert"):
-        Bundled("hopper").part("exprt")
-    with pytest.raises(UserError, match="env 'hoper' given, expected one of pointmaze, hopper"):
-        Bundled("hoper")
+        Bundled("hopper", LocomotionRecipe("hopper")).part("exprt")
+    with pytest.raises(UserError, match=r"env\.data: task 'hoper' given, expected one of hopper, halfcheetah"):
+        LocomotionRecipe("hoper")
 
 
 def test_an_interrupted_build_leaves_nothing_that_looks_finished(
@@ -86,7 +124,7 @@ def test_an_interrupted_build_leaves_nothing_that_looks_finished(
     token = listener.set(interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):
-            Bundled("hopper").part("expert")
+            Bundled("hopper", LocomotionRecipe("hopper")).part("expert")
     finally:
         listener.reset(token)
     assert not list(tmp_path.rglob("manifest.json"))
@@ -95,7 +133,7 @@ def test_an_interrupted_build_leaves_nothing_that_looks_finished(
 def test_recording_keeps_the_order_of_the_seeds_whatever_the_rows() -> None:
     recordings = []
     for rows in (1, 3):
-        simulator = LocomotionTask("hopper").simulator(rows)
+        simulator = Locomotion("hopper").simulator(rows)
         recordings.append(record(simulator, lambda states: np.zeros((len(states), 3)), [5, 6, 7, 8]))
         simulator.close()
     assert np.array_equal(recordings[0].observations, recordings[1].observations)

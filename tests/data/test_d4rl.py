@@ -12,11 +12,10 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hydra import compose, initialize_config_module
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from omegaconf import OmegaConf
 
+from tailo_pl.config.compose import composed
 from tailo_pl.data.formats import record_file
 from tailo_pl.data.sources import d4rl, d4rl_datasets
 from tailo_pl.data.sources.d4rl import D4RL, dataset_path
@@ -24,7 +23,6 @@ from tailo_pl.data.sources.d4rl_datasets import DATASETS
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.reference_scores import REFERENCES
 from tailo_pl.errors import UserError
-from tailo_pl.experiment import read_experiment
 
 ROOT = "http://rail.eecs.berkeley.edu/datasets/offline_rl"
 
@@ -385,11 +383,7 @@ def test_settings_on_d4rl_data(tmp_path: Path, setting: str, ts: dict[str, int],
     for kind in ("expert", "random", "medium"):
         file = tmp_path / "d4rl" / f"hopper_{kind}-v2.hdf5"
         write(file, 5000, terminals=[], timeouts=list(range(19, 5000, 20)))
-    with initialize_config_module("tailo_pl.configs", version_base="1.3"):
-        config: Any = OmegaConf.to_container(
-            compose("train", overrides=["env=hopper", "source=d4rl", f"setting={setting}"]), resolve=True
-        )
-    experiment = read_experiment(config)
+    experiment = composed(["env=hopper", "source=d4rl", f"setting={setting}"])
     assert Counter(experiment.task.ts.origins.tolist()) == ts
     assert Counter(experiment.task.ta.origins.tolist()) == origins
     assert experiment.source.describe() == f"d4rl: {', '.join(origins)}"

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from lightning import Trainer
 
 from tailo_pl.data import trajectories
-from tailo_pl.data.batches import StepGenerator, UnmarkedRows, uniform_rows
 from tailo_pl.data.datamodule import TaskData, state_statistics
+from tailo_pl.data.draws import StepGenerator, UnmarkedRows, uniform_rows
 from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.errors import UserError
 
@@ -149,7 +149,7 @@ class TestWeighted:
         (batch,) = batches(data, make_trainer, 1)
         torch.testing.assert_close(batch.weights, batch.observations[:, 0] / 40)
         assert drawn(batch.observations) == set(range(40)) - {0, 13, 39}
-        assert data.loss_scale == 1
+        assert data.batches.loss_scale == 1
 
     def test_proportional(self, task_data: MakeData, make_trainer, ts: Trajectories, ta: Trajectories) -> None:
         rows = ta.observations[:, 0]
@@ -165,8 +165,8 @@ class TestWeighted:
     def test_loss_scale_is_the_mean_weight(self, task_data: MakeData, ts: Trajectories, ta: Trajectories) -> None:
         weights = np.random.default_rng(0).random(37).astype(np.float32)
         data = task_data(ts, ta, batches="weighted", weights=weights, sampling="proportional")
-        assert data.loss_scale == pytest.approx(weights.astype(np.float64).mean(), rel=1e-9)
-        assert task_data(ts, ta, batches="weighted", sampling="proportional").loss_scale == 1
+        assert data.batches.loss_scale == pytest.approx(weights.astype(np.float64).mean(), rel=1e-9)
+        assert task_data(ts, ta, batches="weighted", sampling="proportional").batches.loss_scale == 1
 
     def test_proportional_times_scale_is_uniform_with_weights(
         self, task_data: MakeData, make_trainer, ts: Trajectories, ta: Trajectories
@@ -178,7 +178,7 @@ class TestWeighted:
         )
         (batch,) = batches(drawn_by, make_trainer, 1)
         exact = (weights * ta.observations[:, 0]).mean()
-        assert drawn_by.loss_scale * batch.observations[:, 0].mean().item() == pytest.approx(exact, rel=0.01)
+        assert drawn_by.batches.loss_scale * batch.observations[:, 0].mean().item() == pytest.approx(exact, rel=0.01)
 
     def test_weights_for_another_number_of_steps(
         self, task_data: MakeData, make_trainer, ts: Trajectories, ta: Trajectories
@@ -215,13 +215,15 @@ class TestPurity:
     def test_ranks_share_one_global_batch(
         self, task_data: MakeData, ts: Trajectories, ta: Trajectories, kind: str, ranks: int
     ) -> None:
-        weights = (ta.observations[:, 0] / 40).astype(np.float32) if kind == "weighted" else None
+        inputs = {"weights": (ta.observations[:, 0] / 40).astype(np.float32)} if kind == "weighted" else {}
 
         def batch(rank: int, world: int) -> Any:
-            data = task_data(ts, ta, batches=kind, batch_size=50, weights=weights)
+            data = task_data(ts, ta, batches=kind, batch_size=50, **inputs)
             # What TaskData asks of a trainer; a real one would need that many processes.
             strategy = SimpleNamespace(root_device=torch.device("cpu"))
-            data.trainer = SimpleNamespace(global_rank=rank, world_size=world, strategy=strategy, global_step=3)
+            data.trainer = SimpleNamespace(
+                global_rank=rank, world_size=world, strategy=strategy, global_step=3, lightning_module=None
+            )
             return next(iter(data.train_dataloader()))
 
         whole, shares = batch(0, 1), [batch(rank, ranks) for rank in range(ranks)]
@@ -238,7 +240,9 @@ class TestPurity:
         from_start = batches(task_data(ts, ta, batches="pairs"), make_trainer, 8)
         data = task_data(ts, ta, batches="pairs")
         strategy = SimpleNamespace(root_device=torch.device("cpu"))
-        data.trainer = SimpleNamespace(global_rank=0, world_size=1, strategy=strategy, global_step=5)
+        data.trainer = SimpleNamespace(
+            global_rank=0, world_size=1, strategy=strategy, global_step=5, lightning_module=None
+        )
         resumed = list(islice(data.train_dataloader(), 3))
         assert all(same(a, b) for a, b in zip(from_start[5:], resumed, strict=True))
 

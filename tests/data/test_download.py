@@ -39,6 +39,7 @@ class Published:
         breaks: after so many bytes of each answer the connection breaks off; taken one by one, then none does.
         answers: statuses with which the first requests are answered instead.
         headers: that replace those of the answer; None leaves one out.
+        reason: what stands behind the status; None: what usually does.
         redirect: address to which requests for /moved are sent on.
     """
 
@@ -49,6 +50,7 @@ class Published:
     breaks: list[int] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
     headers: dict[str, str | None] = field(default_factory=dict)
+    reason: str | None = None
     redirect: str | None = None
     asked: list[dict[str, str]] = field(default_factory=list)
     sent: list[int] = field(default_factory=list)
@@ -69,7 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
             headers["Content-Range"] = f"bytes */{len(published.content)}"
         if status == 302:
             headers["Location"] = published.redirect
-        self.send_response(status)
+        self.send_response(status, published.reason)
         for name, value in {**headers, **published.headers, "Connection": "close"}.items():
             if value is not None:
                 self.send_header(name, value)
@@ -283,6 +285,12 @@ class TestRefused:
         assert message.startswith(f"{tmp_path}/data.bin: not there, and {server.url} cannot be downloaded")
         assert "404" in message and "source=bundled" in message
         assert there(tmp_path) == []
+
+    @pytest.mark.parametrize("status", [404, 503, 204])
+    def test_what_a_server_says_is_shown_as_plain_text(self, server: Published, tmp_path: Path, status: int) -> None:
+        server.answers, server.reason = [status] * 9, "\x1b[2J\x1b]0;title\x07\r\x9bm " + "x" * 5000
+        message = refused(server, tmp_path / "data.bin")  # which is printable
+        assert f"the server answers {status} ?[2J" in message and len(message) < 700
 
     def test_longer_than_announced(self, server: Published, tmp_path: Path) -> None:
         server.headers = {"Content-Length": "999000"}

@@ -8,38 +8,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.recordings import of_states, walk_and_jump
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from rich.console import Console
 
-from tailo_pl.data import inspection as module
-from tailo_pl.data import inspection_table
-from tailo_pl.data.inspection import AtBounds, Distribution, Ends, Inspection, Origin, inspect
-from tailo_pl.data.inspection_table import tables
+from tailo_pl.data import moments
+from tailo_pl.data.inspection import AtBounds, Distribution, Ends, Origin, inspect
 from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.errors import UserError
 
 
-def of_states(states: Any, **arrays: Any) -> Trajectories:
-    return Trajectories.of(Recording(np.asarray(states), np.array([0]), **arrays))
-
-
 @pytest.fixture
 def small() -> Trajectories:
-    """Two trajectories of 4 and 2 steps: a state that counts, one that stays; actions between -1 and 1."""
-    states = np.array([[0, 7], [1, 7], [2, 7], [3, 7], [0, 7], [4, 7]], dtype=np.float32)
-    return Trajectories.of(
-        Recording(
-            states,
-            np.array([0, 4]),
-            actions=np.array([[-1], [1], [0.5], [0], [0.25], [-0.25]], dtype=np.float32),
-            rewards=np.array([1, 1, 1, 1, 10, 20], dtype=np.float32),
-            terminals=np.array([0, 0, 0, 1, 0, 0], dtype=bool),
-            timeouts=np.zeros(6, dtype=bool),
-        ),
-        ["walk", "jump"],
-    )
+    return walk_and_jump()
 
 
 class TestInspect:
@@ -111,7 +93,7 @@ class TestNumbersThatAreNone:
 
     @pytest.mark.parametrize("rows", [1, 2, 100])
     def test_counted_and_left_out(self, broken: Trajectories, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-        monkeypatch.setattr(module, "_BLOCK_BYTES", rows * 16)
+        monkeypatch.setattr(moments, "_BLOCK_BYTES", rows * 16)
         found = inspect(broken).observations
         assert (found.nan, found.infinite, found.first_not_finite) == ((0, 1), (0, 1), (None, 2))
         assert (found.min, found.max) == ((0, 1), (10, 11))
@@ -171,7 +153,7 @@ class TestDuplicates:
 def test_blocks_make_no_difference(states: Any, rows: int, offset: float) -> None:
     states = states + np.float32(offset)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_BLOCK_BYTES", rows * 12)
+        patch.setattr(moments, "_BLOCK_BYTES", rows * 12)
         found = inspect(of_states(states)).observations
     exact = states.astype(np.float64)
     np.testing.assert_array_equal(found.min, exact.min(0))
@@ -185,51 +167,3 @@ def test_a_memory_map_is_read_in_blocks(tmp_path: Any) -> None:
     np.save(tmp_path / "states.npy", states)
     mapped = of_states(np.load(tmp_path / "states.npy", mmap_mode="c"))
     assert inspect(mapped) == inspect(of_states(states))
-
-
-class TestTables:
-    @staticmethod
-    def shown(found: Inspection) -> str:
-        console = Console(width=160)
-        with console.capture() as capture:
-            for table in tables(found):
-                console.print(table)
-        return capture.get()
-
-    def test_what_is_shown(self, small: Trajectories) -> None:
-        text = self.shown(inspect(small, [-1], [1]))
-        for line in (
-            "steps 6",
-            "trajectories 2",
-            "lengths 2 · 2.5 · 3 · 3.5 · 4 (least, quartiles, most), mean 3",
-            "returns 4 · 10.5 · 17 · 23.5 · 30 (least, quartiles, most), mean 17",
-            "ends 1 terminal, 0 by time limit, 1 unmarked",
-            "duplicated states 1 (16.7%)",
-            "walk 1 4",
-            "0 0 4 1.667 1.491",
-            "1 7 7 7 0 constant",
-            "dimension min max mean std at the given bounds",
-            "0 -1 1 0.08333 0.6236 33.3%",
-        ):
-            assert line in self.words(text)
-
-    def test_states_only_with_numbers_that_are_none(self) -> None:
-        states = np.array([[1.0, np.nan], [2.0, np.nan], [3.0, np.inf]])
-        text = self.words(self.shown(inspect(of_states(states))))
-        assert "returns not recorded" in text and "ends not recorded" in text and "actions" not in text
-        assert "1 - - - - 2 NaN, 1 infinite, first in row 0" in text
-        assert "origin unknown" in text
-
-    def test_labels_are_shown_as_they_are(self) -> None:
-        named = Trajectories.of(Recording(np.zeros((2, 1)), np.arange(2)), ["[red]a[/red]", "[/b]"])
-        text = self.shown(inspect(named))
-        assert "[red]a[/red]" in text and "[/b]" in text
-
-    def test_many_dimensions(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(inspection_table, "MOST_DIMENSIONS", 2)
-        text = self.shown(inspect(of_states(np.zeros((2, 3)))))
-        assert "states, the first 2 of 3 dimensions" in text
-
-    @staticmethod
-    def words(text: str) -> str:
-        return " ".join("".join(" " if char in "│┃┏┓┗┛┡┩└┘━─┳┴┬╇" else char for char in text).split())

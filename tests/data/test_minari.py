@@ -17,13 +17,11 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from tailo_pl.config.compose import composed
 from tailo_pl.data import cache
 from tailo_pl.data.progress import listener
 from tailo_pl.data.sources.minari import Minari
-from tailo_pl.data.sources.source import Source
 from tailo_pl.errors import UserError
-from tailo_pl.experiment import as_class
-from tailo_pl.files import read_yaml
 
 minari = pytest.importorskip("minari")
 gym.register_envs(gymnasium_robotics)
@@ -454,13 +452,5 @@ class TestDamage:
 
 
 def test_the_config_builds_the_source() -> None:
-    from jsonargparse import ArgumentParser
-
-    import tailo_pl.configs
-
-    (folder,) = tailo_pl.configs.__path__
-    config = read_yaml(Path(folder) / "source" / "minari.yaml", "a source")
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_subclass_arguments(Source, "source")
-    built = parser.instantiate(parser.parse_object({"source": as_class(config, ("name",))})).source
-    assert isinstance(built, Minari) and built.describe() == "minari: datasets named by the setting"
+    source = composed(["env=hopper", "source=minari"]).source
+    assert isinstance(source, Minari) and source.describe() == "minari: datasets named by the setting"

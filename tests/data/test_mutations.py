@@ -28,10 +28,10 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from tailo_pl.data.columns import Columns
 from tailo_pl.data.formats import open_file, write_file
+from tailo_pl.data.formats.columns import Columns
+from tailo_pl.data.formats.imports import import_files
 from tailo_pl.data.formats.writing import numbered_columns
-from tailo_pl.data.imports import import_files
 from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.errors import UserError
 
@@ -588,6 +588,17 @@ def _parquet_of_zeros(path: Path) -> None:
     pq.write_table(pa.table({"obs_0": column, "obs_1": column}), path, row_group_size=len(column))
 
 
+def _parquet_of_one_list(path: Path) -> None:
+    count = 60_000_000
+    lists = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), pa.array(np.zeros(count, dtype=np.int8)))
+    pq.write_table(pa.table({"observations": lists}), path)
+
+
+def _parquet_of_one_name(path: Path) -> None:
+    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1000, dtype=np.int8)), pa.array(["a" * (1 << 20)]))
+    pq.write_table(pa.table({"obs_0": np.zeros(1000), "step": names}), path)
+
+
 def _csv_without_lines(path: Path) -> None:
     path.write_bytes(b"observations_0,episode\n" + b"1" * (50 << 20))
 
@@ -617,6 +628,8 @@ BOMBS: dict[str, tuple[Callable[[Path], None], str]] = {
     "large_chunk.hdf5": (_hdf5_large_chunk, "unpacks from"),
     "footer.parquet": (_parquet_footer, "damaged"),
     "zeros.parquet": (_parquet_of_zeros, "unpacks from"),
+    "list.parquet": (_parquet_of_one_list, "60,000,000 numbers in a row found"),
+    "name.parquet": (_parquet_of_one_name, "text of more than 1,000 letters found"),
     "lines.csv": (_csv_without_lines, "not a CSV table"),
     "quote.csv": (_csv_of_one_quote, "not a CSV table"),
     "names.csv": (_csv_of_names, "50,000 columns found"),
@@ -641,9 +654,9 @@ IN_LITTLE_MEMORY = """
 import resource, sys, tempfile
 from pathlib import Path
 import h5py, numpy, pyarrow.csv, pyarrow.parquet, torch
-from tailo_pl.data.columns import Columns
+from tailo_pl.data.formats.columns import Columns
 from tailo_pl.data.formats import csv_table, hdf5, npz, open_file, parquet, pt
-from tailo_pl.data.imports import import_files
+from tailo_pl.data.formats.imports import import_files
 from tailo_pl.errors import UserError
 
 status = Path("/proc/self/status").read_text().split()

@@ -9,6 +9,7 @@ import pytest
 
 from tailo_pl.data.sources import pointmaze
 from tailo_pl.data.sources.bundled import Bundled
+from tailo_pl.data.sources.pointmaze import PointMazeRecipe
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.pointmaze import GOALS, REACHED, START, START_NOISE
 from tailo_pl.errors import UserError
@@ -46,7 +47,7 @@ def test_shapes_and_bounds(pointmaze_data: Trajectories) -> None:
 
 def test_cached(pointmaze_data: Trajectories, tailo_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pointmaze, "record", None)  # a second making would stop here
-    again = Bundled("pointmaze").part("directions")
+    again = Bundled("pointmaze", PointMazeRecipe()).part("directions")
     np.testing.assert_array_equal(again.observations, pointmaze_data.observations)
     assert list((tailo_home / "data").glob("pointmaze-directions-*"))
 
@@ -63,15 +64,15 @@ def test_the_seed_decides_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_identity_holds_what_decides_the_data() -> None:
     one, other = (
-        Bundled("pointmaze", seed=0).identity("directions"),
-        Bundled("pointmaze", seed=1).identity("directions"),
+        Bundled("pointmaze", PointMazeRecipe(), seed=0).identity("directions"),
+        Bundled("pointmaze", PointMazeRecipe(), seed=1).identity("directions"),
     )
     assert one != other
     assert {"env", "part", "seed", "episodes", "noise", "mujoco"} <= one.keys()
 
 
-def test_unknown_env_and_part() -> None:
-    with pytest.raises(UserError, match=r"'moonwalk'.*pointmaze"):
-        Bundled("moonwalk")
+def test_no_recipe_and_unknown_part() -> None:
+    with pytest.raises(UserError, match="env pendulum: makes no data of its own, expected source=files"):
+        Bundled("pendulum")
     with pytest.raises(UserError, match=r"'expert'.*directions"):
-        Bundled("pointmaze").part("expert")
+        Bundled("pointmaze", PointMazeRecipe()).part("expert")

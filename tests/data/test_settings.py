@@ -9,6 +9,7 @@ import pytest
 
 from tailo_pl.data.settings import Examples, load_task, task_fingerprint
 from tailo_pl.data.sources.bundled import Bundled
+from tailo_pl.data.sources.pointmaze import PointMazeRecipe
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.pointmaze import GOALS
 from tailo_pl.errors import UserError
@@ -71,7 +72,7 @@ class TestExamples:
 
 class TestPointmaze:
     def test_ts(self, pointmaze_data: Trajectories) -> None:
-        task = load_task(Bundled("pointmaze"), Examples())
+        task = load_task(Bundled("pointmaze", PointMazeRecipe()), Examples())
         assert task.ts.steps == 200
         assert set(task.ts.origins) == {"left"}
         # Three steps before the goal is reached (within 0.17) the point is still close to it.
@@ -81,12 +82,13 @@ class TestPointmaze:
         np.testing.assert_array_equal(task.ta.observations, pointmaze_data.observations)
 
     def test_fingerprint_names_the_data_without_reading_it(self) -> None:
-        name = task_fingerprint(Bundled("pointmaze", seed=123), Examples())  # data of this seed was never made
-        assert name == task_fingerprint(Bundled("pointmaze", seed=123), Examples())
+        # Data of this seed was never made.
+        name = task_fingerprint(Bundled("pointmaze", PointMazeRecipe(), seed=123), Examples())
+        assert name == task_fingerprint(Bundled("pointmaze", PointMazeRecipe(), seed=123), Examples())
         others = [
-            task_fingerprint(Bundled("pointmaze", seed=124), Examples()),
-            task_fingerprint(Bundled("pointmaze", seed=123), Examples(seed=1)),
-            task_fingerprint(Bundled("pointmaze", seed=123), Examples(count=100)),
-            task_fingerprint(Bundled("pointmaze", seed=123), Examples(origin="right")),
+            task_fingerprint(Bundled("pointmaze", PointMazeRecipe(), seed=124), Examples()),
+            task_fingerprint(Bundled("pointmaze", PointMazeRecipe(), seed=123), Examples(seed=1)),
+            task_fingerprint(Bundled("pointmaze", PointMazeRecipe(), seed=123), Examples(count=100)),
+            task_fingerprint(Bundled("pointmaze", PointMazeRecipe(), seed=123), Examples(origin="right")),
         ]
         assert len({name, *others}) == 5

@@ -13,8 +13,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailo_pl.data.batches import StepGenerator, TransitionBatch
-from tailo_pl.data.datamodule import TaskData, transition_view
+from tailo_pl.data.batches import TransitionBatch, TransitionBatches
+from tailo_pl.data.datamodule import TaskData
+from tailo_pl.data.draws import StepGenerator
 from tailo_pl.data.settings import Task
 from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.data.transitions import Transitions, consecutive, has_next, shared_steps
@@ -88,15 +89,16 @@ def test_the_next_state_is_the_recorded_one_and_starts_are_true_starts(ta: Traje
     make: Any = lambda ts, ta, **options: _data(ts, ta, **options)  # noqa: E731
     if not len(Transitions(ta, "all").initial_rows):
         with pytest.raises(UserError, match="no trajectory has kept its first step"):
-            transition_view(Task(ta, ta), initial=True)
-        transition_view(Task(ta, ta))  # only some methods need them
+            TransitionBatches(initial=True).view(Task(ta, ta))
+        TransitionBatches().view(Task(ta, ta))  # only some methods need them
     for batch in first_batches(make, ta, ta, steps="next", batch_size=16):
         assert torch.equal(batch.next_observations, batch.observations + 1)
         assert torch.equal(batch.actions, batch.observations / 100)
 
 
 def _data(ts: Trajectories, ta: Trajectories, **options: Any) -> TaskData:
-    data = TaskData(None, None, stage="stage", seed=0, **options)  # type: ignore[arg-type]
+    options.pop("batches")
+    data = TaskData(None, None, TransitionBatches(**options), "stage", 0)  # type: ignore[arg-type]
     data.task = Task(ts, ta)
     return data
 
@@ -118,13 +120,10 @@ def test_initial_states_are_drawn_apart_from_the_steps() -> None:
     assert any((initial == 0) & (rows > 5)) and any((initial == 6) & (rows < 3))
 
 
-def test_the_absorbing_state_comes_once_per_ending_with_its_own_reward(tmp_path: Any, task_data: Any) -> None:
+def test_the_absorbing_state_comes_once_per_ending_with_its_own_reward(task_data: Any) -> None:
     ta = recorded([3, 4, 2], ["terminal", "timeout", "terminal"])
     assert len(Transitions(ta, absorbing=True)) == len(Transitions(ta)) + 2
-    np.save(tmp_path / "rewards.npy", np.append(np.arange(9), 77.0))
-    from jsonargparse.typing import Path_fr
-
-    rewards = Path_fr(str(tmp_path / "rewards.npy"))
+    rewards = np.append(np.arange(9), 77.0)
     batch: TransitionBatch
     share = []
     for batch in first_batches(task_data, ta, ta, absorbing=True, rewards=rewards, batch_size=512):
@@ -142,7 +141,7 @@ def test_expert_pairs_are_consecutive_states_of_one_trajectory() -> None:
         assert torch.equal(batch.expert.next_observations, batch.expert.observations + 1)
     alone = ts.take([0]).drop(np.array([0, 1, 0], dtype=bool))
     with pytest.raises(UserError, match="TS: no two consecutive states"):
-        transition_view(Task(alone, ts), "next", expert="pairs")
+        TransitionBatches(steps="next", expert="pairs").view(Task(alone, ts))
 
 
 def test_steps_that_are_the_experts_are_left_out_of_ta() -> None:
@@ -154,4 +153,4 @@ def test_steps_that_are_the_experts_are_left_out_of_ta() -> None:
         assert torch.equal(batch.expert.actions, batch.expert.observations / 100)
     states_only = Trajectories.of(Recording(np.zeros((2, 1), dtype=np.float32), np.array([0])))
     with pytest.raises(UserError, match="TS: states only found"):
-        transition_view(Task(states_only, whole), "all", expert="actions")
+        TransitionBatches(steps="all", expert="actions").view(Task(states_only, whole))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tailo_pl.envs.bodies import TASKS, bodies, load_model
-from tailo_pl.envs.locomotion import Locomotion
+from tailo_pl.envs.locomotion import LocomotionRows
 from tailo_pl.errors import UserError
 
 
@@ -57,7 +57,7 @@ def test_bodies_move_differently() -> None:
         row, seed = np.array([0]), np.array([0])
         seen = []
         for which in ("stock", body):
-            simulator = Locomotion(task, 1, body=which)
+            simulator = LocomotionRows(task, 1, body=which)
             start = simulator.reset(row, seed)
             step = simulator.step(row, np.ones((1, simulator.action_dim)))
             seen.append((start, step.observations))

@@ -14,6 +14,7 @@ from tailo_pl.envs.simulator import Step
 
 class Countdown:
     """An episode of seed n lasts n % 10 steps (at most 6: then it is truncated); each rewards what the action says.
+    With three steps left the task is accomplished.
 
     The observation is (seed, steps left), so it tells which episode it belongs to.
     """
@@ -40,7 +41,8 @@ class Countdown:
         self.left[rows] -= 1
         self.elapsed[rows] += 1
         truncated = self.elapsed[rows] == self.horizon
-        return Step(self._observe(rows), actions[:, 0].astype(np.float64), self.left[rows] == 0, truncated)
+        rewards, done, success = actions[:, 0].astype(np.float64), self.left[rows] == 0, self.left[rows] == 3
+        return Step(self._observe(rows), rewards, done, truncated, success)
 
     def _observe(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.stack([self.seeds[rows], self.left[rows]], axis=1).astype(np.float64)
@@ -64,6 +66,8 @@ def test_results_by_hand_whatever_the_rows(rows: int) -> None:
     assert episodes.lengths.tolist() == [3, 1, 5, 1, 6, 2, 4]
     assert episodes.returns.tolist() == [39, 21, 175, 41, 348, 124, 296]
     assert episodes.terminated.tolist() == [True, True, True, True, False, True, True]
+    # One successful step is enough, wherever it lies.
+    assert episodes.success.tolist() == [False, False, True, False, True, False, True]
 
 
 def test_a_row_that_ends_takes_the_next_seed() -> None:

@@ -1,4 +1,4 @@
-"""Locomotion is gymnasium's environment, many times over."""
+"""LocomotionRows is gymnasium's environment, many times over."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tailo_pl.envs.bodies import STOCK, load_model
-from tailo_pl.envs.locomotion import Locomotion
+from tailo_pl.envs.locomotion import LocomotionRows
 from tailo_pl.errors import UserError
 from tailo_pl.experts import load_expert
 
@@ -33,7 +33,7 @@ def make_gymnasium(task: str, body: str) -> gymnasium.Env:
 def test_equals_gymnasium_over_1000_steps(task: str, body: str) -> None:
     """Observation, reward and ends: one row acted by the expert, which lives long, and one by chance, which falls."""
     rows = np.arange(2)
-    simulator, envs = Locomotion(task, 2, body=body), [make_gymnasium(task, body) for _ in rows]
+    simulator, envs = LocomotionRows(task, 2, body=body), [make_gymnasium(task, body) for _ in rows]
     expert, rng = load_expert(task), np.random.default_rng(0)
     seeds = rng.integers(2**31, size=(1001, 2))
     observations = simulator.reset(rows, seeds[-1])
@@ -60,7 +60,7 @@ def test_equals_gymnasium_over_1000_steps(task: str, body: str) -> None:
 
 @pytest.mark.parametrize("task", GYMNASIUM)
 def test_spaces(task: str) -> None:
-    simulator = Locomotion(task, 3, threads=1)
+    simulator = LocomotionRows(task, 3, threads=1)
     assert (simulator.observation_dim, simulator.action_dim) == SHAPES[task]
     assert (simulator.rows, simulator.horizon) == (3, 1000)
     assert simulator.action_low.tolist() == [-1] * simulator.action_dim
@@ -69,7 +69,7 @@ def test_spaces(task: str) -> None:
 
 
 def test_ant_is_padded_with_the_84_zeros_of_d4rl() -> None:
-    padded, plain = Locomotion("ant", 1, pad_contact_forces=True), Locomotion("ant", 1)
+    padded, plain = LocomotionRows("ant", 1, pad_contact_forces=True), LocomotionRows("ant", 1)
     assert padded.observation_dim == 111
     row, seed, action = np.array([0]), np.array([3]), np.full((1, 8), 0.5)
     for a, b in (
@@ -84,7 +84,7 @@ def test_a_row_does_not_depend_on_the_others(threads: int) -> None:
     """Whoever is stepped along with a row, in whatever order and by however many threads: it goes the same way."""
     rng = np.random.default_rng(1)
     actions = rng.uniform(-1, 1, (60, 5, 6))
-    alone, together = Locomotion("walker2d", 1, threads=1), Locomotion("walker2d", 5, threads=threads)
+    alone, together = LocomotionRows("walker2d", 1, threads=1), LocomotionRows("walker2d", 5, threads=threads)
     together.reset(np.arange(5), np.arange(5))
     taken = np.zeros(5, dtype=int)
     paths: list[list[np.ndarray]] = [[] for _ in range(5)]
@@ -100,7 +100,7 @@ def test_a_row_does_not_depend_on_the_others(threads: int) -> None:
 
 
 def test_truncation_counts_each_row_from_its_own_reset() -> None:
-    simulator = Locomotion("halfcheetah", 2)
+    simulator = LocomotionRows("halfcheetah", 2)
     both, second = np.arange(2), np.array([1])
     simulator.reset(both, both)
     idle = np.zeros((2, 6))
@@ -112,7 +112,7 @@ def test_truncation_counts_each_row_from_its_own_reset() -> None:
 
 
 def test_no_rows_is_no_step() -> None:
-    step = Locomotion("hopper", 2).step(np.empty(0, dtype=np.int64), np.empty((0, 3)))
+    step = LocomotionRows("hopper", 2).step(np.empty(0, dtype=np.int64), np.empty((0, 3)))
     assert step.observations.shape == (0, 11) and step.rewards.shape == (0,)
 
 
@@ -128,10 +128,10 @@ def test_no_rows_is_no_step() -> None:
 )
 def test_mistakes_are_named(arguments: dict, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        Locomotion(**arguments)
+        LocomotionRows(**arguments)
 
 
 def test_actions_of_another_shape_are_refused() -> None:
-    simulator = Locomotion("hopper", 2)
+    simulator = LocomotionRows("hopper", 2)
     with pytest.raises(ValueError, match=r"\(2, 4\).*\(2, 3\)"):
         simulator.step(np.arange(2), np.zeros((2, 4)))

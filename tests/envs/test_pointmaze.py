@@ -33,7 +33,7 @@ def test_what_the_simulator_says_of_itself(simulator: GymRows) -> None:
     np.testing.assert_array_equal(simulator.action_low, env.action_low)
     np.testing.assert_array_equal(simulator.action_high, env.action_high)
     assert simulator.horizon == env.horizon == 200
-    assert env.ends_on_success
+    assert env.knows_success
 
 
 def test_starts_around_the_middle(simulator: GymRows) -> None:
@@ -71,7 +71,7 @@ def test_standing_still_ends_after_200_steps(simulator: GymRows) -> None:
 @pytest.mark.parametrize("direction", list(GOALS))
 def test_only_the_way_that_is_asked_for_counts(simulator: GymRows, direction: str) -> None:
     episodes = run_episodes(simulator, scripted(direction), SEEDS[:2])
-    assert episodes.terminated.all() == (direction == "left")
+    assert episodes.terminated.all() == episodes.success.all() == (direction == "left")
     assert (episodes.returns == (direction == "left")).all()
 
 

@@ -7,16 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-SMALL = (
+from helpers.runs import small
+
+SMALL = small(
+    40,
     "env=pointmaze",
     "name=a",
-    "preset.pretrain_steps=40",
-    "preset.formal_steps=40",
     "preset.policy_steps=250",
-    "preset.hold_out.every_n_steps=30",
+    "preset.held_out.every_n_steps=30",
     "preset.rollout.episodes=2",
     "preset.rollout.every_n_steps=100",
-    "trainer=cpu",
     "trainer.log_every_n_steps=10",
     "checkpoint_every=20",
 )

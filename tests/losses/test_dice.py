@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from tailo_pl.inputs.weights import trajectory_weights
 from tailo_pl.losses.dice import (
     Divergence,
     chi2_conjugate,
@@ -19,7 +20,6 @@ from tailo_pl.losses.dice import (
     smodice_weights,
 )
 from tailo_pl.models.reduction import batch_log_mean_exp
-from tailo_pl.weights import trajectory_weights
 
 GAMMA = 0.9
 # s1 -> s2 -> s3 -> s4 -> s5 -> s5, each step recorded once; states are numbered from 0 here.

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from tailo_pl.inputs.rewards import step_rewards, trajectory_returns
 from tailo_pl.losses.dwbc import discriminator_terms, policy_terms, scaled_log_densities
 from tailo_pl.losses.iql import advantage_weights, expectile_terms
 from tailo_pl.losses.marwil import marwil_weights
-from tailo_pl.rewards import step_rewards, trajectory_returns
 
 
 def test_expectile() -> None:

@@ -36,19 +36,16 @@ class Watch(Callback):
 
 
 @pytest.fixture
-def trained(task_data: Any, make_trainer: Any, tmp_path: Any) -> Trained:
+def trained(task_data: Any, make_trainer: Any) -> Trained:
     """Fits a module for a few steps on three steps, of which the last ended its episode."""
     states = np.array([[-1.0], [0.5], [2.0]], dtype=np.float32)
     actions = np.array([[0.3], [-0.8], [0.1]], dtype=np.float32)
     recording = Recording(states, np.array([0]), actions=actions, terminals=np.array([False, False, True]))
     ta = Trajectories.of(recording)
-    rewards = tmp_path / "rewards.npy"
-    np.save(rewards, np.array([1.0, -0.5, 2.0]))
+    rewards = np.array([1.0, -0.5, 2.0])
 
     def fit(module: Any, steps: int) -> Watch:
-        from jsonargparse.typing import Path_fr
-
-        data = task_data(ta, ta, batches="transitions", batch_size=16, rewards=Path_fr(str(rewards)))
+        data = task_data(ta, ta, batches="transitions", batch_size=16, rewards=rewards)
         watch = Watch()
         make_trainer(max_steps=steps, limit_val_batches=0, callbacks=[watch]).fit(module, datamodule=data)
         return watch
@@ -115,7 +112,7 @@ def test_td3bc_leaves_the_actor_alone_at_odd_steps(trained: Trained, seeded: Non
 
 def test_iql(trained: Trained, seeded: None) -> None:
     module = IQL(1, [-1], [1], hidden=(), learning_rate=0.05)
-    nn.init.constant_(module.actor.log_std, -0.3)
+    nn.init.constant_(module.actor.head.log_std, -0.3)
     nn.init.constant_(module.value[0].bias, module.value[0].bias.item() - 0.6)  # values on both sides of the critics'
     watch = trained(module, 2)
     batch, before = watch.batch, watch.before
@@ -135,11 +132,13 @@ def test_iql(trained: Trained, seeded: None) -> None:
         assert_gradient(watch, f"critics.{one}", 2 * error, inputs)
 
     weights = np.minimum(np.exp(3 * u), 100)
-    log_std = before["actor.log_std"][0]
+    log_std = before["actor.head.log_std"][0]
     mean, variance = np.tanh(linear(before, "actor.network", s)), np.exp(2 * log_std)
     gap = a[:, 0] - mean
     assert_gradient(watch, "actor.network", -weights * gap / variance * (1 - mean**2), s)
-    assert watch.gradients["actor.log_std"][0] == pytest.approx((weights * (1 - gap**2 / variance)).mean(), rel=1e-4)
+    assert watch.gradients["actor.head.log_std"][0] == pytest.approx(
+        (weights * (1 - gap**2 / variance)).mean(), rel=1e-4
+    )
     likelihood = -0.5 * (gap**2 / variance + np.log(2 * np.pi)) - log_std
     loss = (asymmetry * u**2 - weights * likelihood).mean() + sum((error**2).mean() for error in errors.values())
     assert watch.loss == pytest.approx(loss, rel=1e-4)

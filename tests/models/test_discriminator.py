@@ -16,9 +16,9 @@ from tailo_pl.data.datamodule import TaskData
 from tailo_pl.data.settings import Task
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
+from tailo_pl.losses.discriminator import Objective
 from tailo_pl.models import PUDiscriminator
 from tailo_pl.models.networks import mlp, tanh_gradients
-from tailo_pl.objectives import Objective
 
 pytestmark = pytest.mark.usefixtures("seeded")
 

@@ -1,4 +1,4 @@
-"""WeightedBCPolicy: bounds, the squashed Gaussian's parameters, weights, and that it learns what is weighted."""
+"""WeightedBCPolicy: bounds, weights, and that it learns what is weighted."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from tailo_pl.data.batches import WeightedBatch
 from tailo_pl.data.datamodule import TaskData
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
+from tailo_pl.losses.likelihood import Likelihood
 from tailo_pl.models import WeightedBCPolicy
 from tailo_pl.models.acting import actor
-from tailo_pl.objectives import Likelihood, censored_log_likelihood, squashed_log_likelihood
+from tailo_pl.models.heads import Gaussian
 
 pytestmark = pytest.mark.usefixtures("seeded")
 
@@ -34,7 +35,7 @@ def small(**arguments) -> WeightedBCPolicy:
 def with_heads(mean: list[float], head: list[float]) -> WeightedBCPolicy:
     """A policy whose heads give these numbers at every state."""
     policy = small()
-    last = policy.network[-1]
+    last = policy.actor.network[-1]
     assert isinstance(last, nn.Linear)
     nn.init.zeros_(last.weight)
     with torch.no_grad():
@@ -46,7 +47,7 @@ class TestActions:
     def test_within_the_bounds(self) -> None:
         policy = small()
         with torch.no_grad():
-            for parameter in policy.network.parameters():
+            for parameter in policy.actor.parameters():
                 parameter.mul_(20)  # saturate some of the actions
             actions = policy(torch.randn(500, 3))
         assert (actions >= torch.tensor(LOW)).all() and (actions <= torch.tensor(HIGH)).all()
@@ -59,22 +60,12 @@ class TestActions:
         assert with_heads([half, half], [9, -9])(torch.zeros(1, 3)).tolist()[0] == pytest.approx([2, 0.375])
 
     def test_normalise(self) -> None:
-        policy = small()
-        mapped = policy.normalise(torch.tensor([LOW, HIGH, [1.0, 0.25], [2.0, 0.375]]))
+        mapped = small().bounds.normalise(torch.tensor([LOW, HIGH, [1.0, 0.25], [2.0, 0.375]]))
         torch.testing.assert_close(mapped, torch.tensor([[-1.0, -1.0], [1.0, 1.0], [0.0, 0.0], [0.5, 0.5]]))
 
     def test_normalise_undoes_forward(self) -> None:
         policy, states = small(), torch.randn(20, 3)
-        mean, _ = policy.distribution(states)
-        torch.testing.assert_close(policy.normalise(policy(states)), torch.tanh(mean))
-
-    def test_log_variance(self) -> None:
-        # 7*tanh(0) - 3 = -3; 7*tanh(0.5 ln 3) - 3 = 0.5; it stays within -10 and 4
-        mean, log_variance = with_heads([0.3, -2], [0, 0.5 * math.log(3)]).distribution(torch.zeros(1, 3))
-        assert mean.tolist()[0] == pytest.approx([0.3, -2])
-        assert log_variance.tolist()[0] == pytest.approx([-3, 0.5], abs=1e-6)
-        _, extreme = with_heads([0, 0], [50, -50]).distribution(torch.zeros(1, 3))
-        assert extreme.tolist()[0] == [4, -10]
+        torch.testing.assert_close(policy.bounds.normalise(policy(states)), policy.acting(states))
 
     def test_takes_raw_states(self) -> None:
         policy, states = small(), torch.randn(5, 3)
@@ -94,22 +85,21 @@ class TestActions:
 class TestLoss:
     @pytest.mark.parametrize("likelihood", get_args(Likelihood))
     def test_is_the_weighted_mean(self, make_trainer: Callable[..., Trainer], likelihood: Likelihood) -> None:
-        policy = small(likelihood=likelihood)
+        policy = small(head=Gaussian(likelihood))
         policy.trainer = make_trainer(max_steps=1000)
         states = torch.randn(10, 3)
         actions = torch.tensor(LOW) + torch.rand(10, 2) * (torch.tensor(HIGH) - torch.tensor(LOW))
         actions[0] = torch.tensor(HIGH)
         weights = torch.rand(10)
         loss = policy.training_step(WeightedBatch(states, actions, weights, 10), 0)
-        function = {"squashed": squashed_log_likelihood, "censored": censored_log_likelihood}[likelihood]
-        rows = function(*policy.distribution(states), policy.normalise(actions))
-        assert loss.item() == pytest.approx(-(weights * rows).sum().item() / 10, rel=1e-5)
+        rows = policy.actor.losses(policy.standardise(states), policy.bounds.normalise(actions))
+        assert loss.item() == pytest.approx((weights * rows).sum().item() / 10, rel=1e-5)
 
     def test_likelihoods_differ_at_the_bounds(self, make_trainer: Callable[..., Trainer]) -> None:
         batch = WeightedBatch(torch.zeros(1, 3), torch.tensor([HIGH]), torch.ones(1), 1)
         losses = []
         for likelihood in get_args(Likelihood):
-            policy = small(likelihood=likelihood)
+            policy = small(head=Gaussian(likelihood))
             policy.trainer = make_trainer(max_steps=1000)
             losses.append(policy.training_step(batch, 0).item())
         assert abs(losses[0] - losses[1]) > 1
@@ -143,7 +133,7 @@ class TestTraining:
         self, data: Callable[..., TaskData], make_trainer: Callable[..., Trainer], likelihood: Likelihood, sampling: str
     ) -> None:
         weights = np.where(np.arange(400) % 2 == 0, 1.0, 0.0).astype(np.float32)
-        policy, task = self.policy(likelihood=likelihood), data(weights=weights, sampling=sampling)
+        policy, task = self.policy(head=Gaussian(likelihood)), data(weights=weights, sampling=sampling)
         make_trainer(max_steps=200).fit(policy, datamodule=task)
         with torch.no_grad():
             actions = policy(torch.from_numpy(task.task.ta.observations))
@@ -174,7 +164,7 @@ class TestTraining:
     ) -> None:
         states = np.random.default_rng(0).normal(size=(300, 3))
         ta = trajectories_of(states, [300], actions=size * np.sign(states[:, :2]))
-        policy = self.policy(likelihood=likelihood, hidden=(32, 32))
+        policy = self.policy(head=Gaussian(likelihood), hidden=(32, 32))
         make_trainer(max_steps=250).fit(policy, datamodule=task_data(ta, ta, batches="weighted", batch_size=64))
         with torch.no_grad():
             actions = policy(torch.from_numpy(ta.observations)).numpy()
@@ -214,9 +204,9 @@ class TestTraining:
 
 def test_the_papers_network() -> None:
     policy = WeightedBCPolicy(4, [-1.0, -1.0], [1.0, 1.0])
-    shapes = [tuple(parameter.shape) for parameter in policy.network.parameters()]
+    shapes = [tuple(parameter.shape) for parameter in policy.actor.parameters()]
     assert shapes == [(256, 4), (256,), (256, 256), (256,), (4, 256), (4,)]
-    assert [type(layer).__name__ for layer in policy.network] == ["Linear", "ReLU", "Linear", "ReLU", "Linear"]
+    assert [type(layer).__name__ for layer in policy.actor.network] == ["Linear", "ReLU", "Linear", "ReLU", "Linear"]
     assert (policy.learning_rate, policy.weight_decay) == (1e-4, 1e-5)
 
 

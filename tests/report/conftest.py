@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_module
-from omegaconf import OmegaConf
+from helpers.runs import small
 
-from tailo_pl import run
-from tailo_pl.experiment import read_experiment
+from tailo_pl.config.compose import composed
+from tailo_pl.runs.execute import execute
+from tailo_pl.runs.folder import prepare
 
-SMALL = [
+SMALL = small(
+    20,
     "env=pointmaze",
     "discriminator_seed=0",  # the seeds share their discriminators
-    "preset.pretrain_steps=20",
     "preset.formal_steps=40",
     "preset.policy_steps=60",
     "preset.rollout.every_n_steps=20",
     "preset.rollout.episodes=2",
-    "preset.hold_out.every_n_steps=20",
+    "preset.held_out.every_n_steps=20",
     "preset.discriminator_batch=64",
     "preset.policy_batch=64",
-    "trainer=cpu",
     "trainer.log_every_n_steps=5",
-]
+)
 
 
 @pytest.fixture(scope="session")
@@ -35,9 +33,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, tailo_home: Path) -> list[Pat
     made = []
     for method, seed in (("tailo", 0), ("tailo", 1), ("tailo", 2), ("bc", 0)):
         overrides = [*SMALL, f"method={method}", f"seed={seed}", f"runs={root}", f"name=s{seed}"]
-        with initialize_config_module("tailo_pl.configs", version_base="1.3"):
-            config: Any = OmegaConf.to_container(compose("train", overrides=overrides), resolve=True)
-        folder = run.prepare(read_experiment(config))
-        run.execute(folder)
+        folder = prepare(composed(overrides))
+        execute(folder)
         made.append(folder)
     return made

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tailo_pl.data.layout import Layout
-from tailo_pl.report.choices import negatives_figure, prior_table, weights_figures
+from tailo_pl.report.alternatives import negatives_figure, prior_table, weights_figures
 from tailo_pl.report.figure import averaged, picked, short
 from tailo_pl.report.findings import Findings, find, origin_figure, trajectory_figures, weight_by_origin
 from tailo_pl.report.reading import RunRecord, StageRecord
@@ -21,11 +21,11 @@ WEIGHTING = {"scores": "formal", "alpha": 1.0, "gamma": 0.0, "kind": "logit"}
 
 
 def recorded(layout: Layout | None = LAYOUT, weighting: dict[str, object] = WEIGHTING) -> RunRecord:
-    model = {"init_args": {"eta_p": 0.2}}
+    model = {"eta_p": 0.2}
     stages = {
         "pretrain": StageRecord("pretrain", {"model": model}, {}, {}, SCORES, None),
-        "formal": StageRecord("formal", {"model": model, "negatives": NEGATIVES}, {}, {}, -SCORES, None),
-        "policy": StageRecord("policy", {"weights": weighting}, {}, {}, None, WEIGHTS),
+        "formal": StageRecord("formal", {"model": model, "inputs": {"negatives": NEGATIVES}}, {}, {}, -SCORES, None),
+        "policy": StageRecord("policy", {"inputs": {"weights": weighting}}, {}, {}, None, WEIGHTS),
     }
     return RunRecord(Path("run"), {"method": {"name": "mine"}}, {}, {}, stages, layout)
 

@@ -23,6 +23,7 @@ from tailo_pl.report.outcomes import comparison, score_figures, score_table
 from tailo_pl.report.page import render_page
 from tailo_pl.report.reading import RunRecord, read_run
 from tailo_pl.report.writing import write_report
+from tailo_pl.runs.summary import SCHEMA
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +56,29 @@ def test_runs_are_grouped_by_all_but_their_seed(runs: list[Path]) -> None:
 def test_what_differs_is_named_where_names_do_not_tell(runs: list[Path]) -> None:
     one = read_run(runs[0])
     config = json.loads(json.dumps(one.config))
-    config["method"]["alpha"] = config["method"]["stages"]["policy"]["weights"]["alpha"] = 2
+    config["method"]["alpha"] = config["method"]["stages"]["policy"]["inputs"]["weights"]["alpha"] = 2
     config["seed"] = 7
     other = RunRecord(one.path, config, one.summary, one.data, one.stages, one.layout)
     assert [group.arm for group in group_runs([one, other])] == ["tailo · fast, alpha=1.25", "tailo · fast, alpha=2"]
     config["setting"]["count"] = 100
     tasks = [group.task for group in group_runs([one, other])]
     assert tasks == ["pointmaze · examples, count=200", "pointmaze · examples, count=100"]
+
+
+def test_precision_makes_another_group_and_devices_threads_and_loggers_do_not(runs: list[Path]) -> None:
+    one = read_run(runs[0])
+
+    def changed(**parts: Any) -> RunRecord:
+        config = json.loads(json.dumps(one.config))
+        for group, values in parts.items():
+            config[group] = {**config[group], **values} if isinstance(values, dict) else values
+        return RunRecord(one.path, config, one.summary, one.data, one.stages, one.layout)
+
+    same = changed(seed=7, trainer={"devices": 2}, logger={"beside": None}, threads=3, checkpoint_every=5)
+    other = changed(trainer={"precision": "64-true"})
+    groups = group_runs([one, same, other])
+    assert [[run.seed for run in group.runs] for group in groups] == [[0, 7], [0]]
+    assert groups[1].arm == "tailo · fast, precision=64-true"
 
 
 def test_a_run_done_twice_counts_once(runs: list[Path], tmp_path: Path) -> None:
@@ -177,7 +194,7 @@ def other_schema(run: Path) -> None:
         (numbers("formal/scores.npy", np.array([{}])), "formal/scores.npy: cannot be read", ["r0-reward"]),
         (spoil("trajectories.npz", b"PK"), "trajectories.npz not there or unreadable", ["r0-reward", "r0-negatives"]),
         (lambda run: shutil.rmtree(run / "policy"), "policy/ not there: the stage was not begun", ["r0-weight"]),
-        (other_schema, "schema 1 found, this version writes 2", []),
+        (other_schema, f"schema 1 found, this version writes {SCHEMA}", []),
     ],
 )  # fmt: skip
 def test_a_damaged_run_shows_what_there_is_and_says_what_is_missing(
@@ -223,10 +240,8 @@ def test_a_run_that_did_not_record_its_layout_is_read_from_its_data(runs: list[P
     assert read_run(again).layout is None and "its data has changed since" in read_run(again).missing[-1]
 
 
-def test_a_folder_that_is_no_run_is_refused(
-    runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["report", str(runs[0]), str(tmp_path), "--out", str(tmp_path / "report.html")]) == 2
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(tmp_path), "--out", str(tmp_path / "report.html")]) == 2
     said = capsys.readouterr().err
     assert said == (
         f"tailo: {tmp_path / 'config.yaml'}: cannot be read (No such file or directory), expected the folder of a run\n"
@@ -234,7 +249,7 @@ def test_a_folder_that_is_no_run_is_refused(
     (tmp_path / "config.yaml").write_text("a: 1\n")
     assert main(["report", str(tmp_path)]) == 2
     assert "no method.stages found, expected a run's configuration" in capsys.readouterr().err
-    assert main(["report"]) == 2 and "required: RUN" in capsys.readouterr().err
+    assert main(["report"]) == 2 and "missing argument 'RUN...'" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [tmp_path / "config.yaml"]
 
 

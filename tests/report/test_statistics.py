@@ -11,7 +11,6 @@ from tailo_pl.report.statistics import (
     interquartile_estimate,
     interquartile_mean,
     probability_of_improvement,
-    rank_correlation,
 )
 
 numbers = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=6).map(np.array)
@@ -56,12 +55,3 @@ def test_estimates_lie_where_they_can(scores: list[tuple[np.ndarray, np.ndarray]
     forth, back = (probability_of_improvement(*pair, replicates=50) for pair in ((ours, theirs), (theirs, ours)))
     assert forth.value + back.value == pytest.approx(1)
     assert forth.interval is None or 0 <= forth.interval[0] <= forth.interval[1] <= 1 + 1e-9
-
-
-def test_rank_correlation_by_hand() -> None:
-    up = np.array([1.0, 2, 3, 4])
-    assert rank_correlation(up, up**3) == pytest.approx(1)
-    assert rank_correlation(up, -up) == pytest.approx(-1)
-    # Ranks 1, 1, 2.5 against 0.5, 1.5, 2.5: 1.5 / sqrt(1.5 * 2)
-    assert rank_correlation(np.array([1.0, 1, 2]), np.array([1.0, 2, 3])) == pytest.approx(3**0.5 / 2)
-    assert rank_correlation(np.ones(3), up[:3]) is None

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tailo_pl.data.rows import Rows
 from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.errors import UserError
-from tailo_pl.files import reason
+from tailo_pl.files import reason, require_file_name
 from tailo_pl.locks import turn
 
 SCHEMA = 1
@@ -110,7 +110,7 @@ def folder_fingerprint(folder: Path) -> str:
 
 def entry_folder(name: str, identity: Mapping[str, Any]) -> Path:
     """Where an entry is, or would be."""
-    return home() / "data" / f"{name}-{fingerprint({'schema': SCHEMA, **identity})}"
+    return home() / "data" / f"{require_file_name('data', name)}-{fingerprint({'schema': SCHEMA, **identity})}"
 
 
 def save(trajectories: Trajectories, folder: Path) -> None:

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from tailo_pl.data.progress import listener
-from tailo_pl.errors import UserError
+from tailo_pl.errors import UserError, one_line
 from tailo_pl.locks import turn
 
 LARGEST = 20 << 30
@@ -196,7 +196,7 @@ def _receive(address: str, url: str, part: _Part) -> None:
                     return  # everything had arrived already
                 part.restart()
                 raise _Broken("the file has changed on the server") from error
-            answer = f"the server answers {error.code} {error.reason}"
+            answer = f"the server answers {error.code} {one_line(error.reason)}"
             raise (_Broken if error.code in _BUSY else _Failed)(answer) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise _Unreachable(_reason(error)) from error
@@ -217,7 +217,7 @@ def _begin(response: Any, url: str, part: _Part) -> int | None:
             part.restart()
             raise _Broken("the server sends another piece than the one asked for")
     else:
-        raise _Failed(f"the server answers {response.status} {response.reason}")
+        raise _Failed(f"the server answers {response.status} {one_line(response.reason)}")
     if total is not None:
         _require_room(url, part, total)
     return total
@@ -289,4 +289,4 @@ def _reason(error: BaseException) -> str:
     """What went wrong, without urllib's wrapping."""
     inner = getattr(error, "reason", None)
     error = inner if isinstance(inner, BaseException) else error
-    return " ".join(str(getattr(error, "strerror", None) or error).split()) or type(error).__name__
+    return one_line(getattr(error, "strerror", None) or error) or type(error).__name__

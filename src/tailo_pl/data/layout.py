@@ -13,6 +13,8 @@ from tailo_pl.data.settings import Task
 from tailo_pl.errors import UserError
 from tailo_pl.files import whole_file
 
+LAYOUT = "trajectories.npz"  # in a run's folder: the layout of TA
+
 
 @dataclass(frozen=True, eq=False)
 class Layout:

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tailo_pl.data.batches import UnmarkedRows, uniform_rows
+from tailo_pl.data.draws import UnmarkedRows, uniform_rows
 from tailo_pl.data.rows import Index
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError

@@ -19,7 +19,7 @@ class Environment(ABC):
         horizon: steps after which an episode ends.
         reference: returns that score 0 and 100.
         rows: how many episodes side by side suit it; more only cost memory and set-up.
-        ends_on_success: whether an episode that terminates has succeeded.
+        knows_success: whether the task can be accomplished, and steps tell when it is.
     """
 
     observation_dim: int
@@ -28,7 +28,7 @@ class Environment(ABC):
     horizon: int
     reference: Reference
     rows: ClassVar[int] = 100
-    ends_on_success: ClassVar[bool] = False
+    knows_success: bool = False
 
     @abstractmethod
     def simulator(self, rows: int) -> Simulator:

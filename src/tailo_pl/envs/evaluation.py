@@ -32,6 +32,7 @@ class Episodes(NamedTuple):
     returns: NDArray[np.float64]
     lengths: NDArray[np.int64]
     terminated: NDArray[np.bool_]
+    success: NDArray[np.bool_]
 
 
 def episode_seeds(seed: int, purpose: str, count: int) -> NDArray[np.int64]:
@@ -94,17 +95,19 @@ def summarise(episodes: Episodes, environment: Environment, step: int) -> Evalua
         score_std=float(scores.std()),
         mean_return=float(episodes.returns[finite].mean()) if finite.any() else None,
         mean_length=float(episodes.lengths.mean()),
-        success=float(episodes.terminated.mean()) if environment.ends_on_success else None,
+        success=float(episodes.success.mean()) if environment.knows_success else None,
         episodes=len(scores),
     )
 
 
 def run_episodes(simulator: Simulator, actor: Actor, seeds: NDArray[np.int64]) -> Episodes:
-    """Return, length and way of ending of one episode per seed."""
+    """Return, length, way of ending and success of one episode per seed."""
     count = len(seeds)
-    result = Episodes(np.zeros(count), np.zeros(count, dtype=np.int64), np.zeros(count, dtype=bool))
+    ended, success = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+    result = Episodes(np.zeros(count), np.zeros(count, dtype=np.int64), ended, success)
     for moment in play(simulator, actor, seeds.tolist()):
         result.returns[moment.episodes] += moment.step.rewards
         result.lengths[moment.episodes] += 1
         result.terminated[moment.episodes] = moment.step.terminated
+        result.success[moment.episodes] |= moment.step.success
     return result

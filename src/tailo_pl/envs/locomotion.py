@@ -55,7 +55,7 @@ def _ant_healthy(qpos: Floats, qvel: Floats) -> Bools:
 
 
 @dataclass(frozen=True)
-class _Task:
+class _Rules:
     """What gymnasium's environment of a task adds to its model.
 
     Attributes:
@@ -83,14 +83,14 @@ class _Task:
 
 
 _TASKS = {
-    "ant": _Task(5, 0.5, 1.0, _ant_healthy, 0.1, gaussian_velocity=True, unseen_positions=2, progress_of_body=True),
-    "halfcheetah": _Task(5, 0.1, 0.0, _always_healthy, 0.1, gaussian_velocity=True),
-    "hopper": _Task(4, 1e-3, 1.0, _hopper_healthy, 5e-3, velocity_limit=10.0),
-    "walker2d": _Task(4, 1e-3, 1.0, _walker2d_healthy, 5e-3, velocity_limit=10.0),
+    "ant": _Rules(5, 0.5, 1.0, _ant_healthy, 0.1, gaussian_velocity=True, unseen_positions=2, progress_of_body=True),
+    "halfcheetah": _Rules(5, 0.1, 0.0, _always_healthy, 0.1, gaussian_velocity=True),
+    "hopper": _Rules(4, 1e-3, 1.0, _hopper_healthy, 5e-3, velocity_limit=10.0),
+    "walker2d": _Rules(4, 1e-3, 1.0, _walker2d_healthy, 5e-3, velocity_limit=10.0),
 }
 
 
-class Locomotion:
+class LocomotionRows:
     """A `Simulator` of one locomotion task.
 
     A row that has ended may be stepped on: like gymnasium's environment, it then just goes on.
@@ -183,6 +183,7 @@ class Locomotion:
             rewards=velocity + task.healthy_reward - control_cost,
             terminated=~task.healthy(states[:, self._qpos], states[:, self._qvel]),
             truncated=self._elapsed[rows] >= self.horizon,
+            success=np.zeros(len(rows), dtype=np.bool_),  # there is no end to walking
         )
 
     @property
@@ -236,7 +237,7 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class LocomotionTask(Environment):
+class Locomotion(Environment):
     """One of the four locomotion tasks, scored with D4RL's reference returns.
 
     Args:
@@ -249,11 +250,11 @@ class LocomotionTask(Environment):
 
     def __init__(self, task: str, body: str = STOCK, pad_contact_forces: bool = False) -> None:
         self._task, self._body, self._padded = task, body, pad_contact_forces
-        spaces = Locomotion(task, 1, body=body, pad_contact_forces=pad_contact_forces, threads=1)
+        spaces = LocomotionRows(task, 1, body=body, pad_contact_forces=pad_contact_forces, threads=1)
         self.observation_dim = spaces.observation_dim
         self.action_low = tuple(spaces.action_low.tolist())
         self.action_high = tuple(spaces.action_high.tolist())
         self.reference = reference(f"{task}-expert-v2")
 
-    def simulator(self, rows: int) -> Locomotion:
-        return Locomotion(self._task, rows, body=self._body, pad_contact_forces=self._padded)
+    def simulator(self, rows: int) -> LocomotionRows:
+        return LocomotionRows(self._task, rows, body=self._body, pad_contact_forces=self._padded)

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import gymnasium
 import numpy as np
 from gymnasium_robotics.envs.maze.point_maze import PointMazeEnv
 from numpy.typing import NDArray
 
 from tailo_pl.envs.environment import Environment
-from tailo_pl.envs.gym_rows import GymRows
+from tailo_pl.envs.gym_rows import MujocoRows
 from tailo_pl.envs.reference_scores import Reference
 
 START = np.array([4.0, 4.0])
@@ -65,18 +64,6 @@ class OpenPlane(PointMazeEnv):  # type: ignore[misc]  # gymnasium-robotics is un
         return self.compute_reward(achieved_goal, desired_goal, info) > 0
 
 
-class _RawState(gymnasium.ObservationWrapper):  # type: ignore[type-arg]
-    """Position and velocity, the four raw numbers, instead of the goal dictionary."""
-
-    def __init__(self, direction: str) -> None:
-        env = OpenPlane(direction)
-        super().__init__(env)
-        self.observation_space = env.observation_space["observation"]
-
-    def observation(self, observation: dict[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        return observation["observation"]
-
-
 class PointMaze(Environment):
     """The pointmaze task.
 
@@ -89,15 +76,17 @@ class PointMaze(Environment):
     action_high = (1.0, 1.0)
     horizon = 200
     rows: ClassVar[int] = 5  # each takes a tenth of a second to make
-    ends_on_success: ClassVar[bool] = True
+    knows_success = True
     # Mean success of 1,000 episodes each, `python tools/measure_pointmaze.py`.
     reference = Reference(low=0.004, high=1.0, source="measured: random actions, scripted controller; D4RL has none")
 
     def __init__(self, direction: str = "left") -> None:
         self._direction = direction
 
-    def simulator(self, rows: int) -> GymRows:
-        return GymRows(lambda: _RawState(self._direction), rows, self.horizon)
+    def simulator(self, rows: int) -> MujocoRows:
+        # The state is position and velocity, without the goals that gymnasium-robotics adds.
+        keys = ["observation"]
+        return MujocoRows(lambda: OpenPlane(self._direction), rows, self.horizon, keys=keys, success="termination")
 
 
 def controller(

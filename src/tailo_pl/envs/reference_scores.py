@@ -29,6 +29,8 @@ class Reference:
         return 100.0 * (np.asarray(returns, dtype=np.float64) - self.low) / (self.high - self.low)
 
 
+RAW = Reference(low=0.0, high=100.0, source="none, scores are returns as they are")
+
 _KINDS = "random medium expert medium-replay medium-expert"
 
 # Returns of an environment; the kinds of data recorded in it; versions of these datasets.

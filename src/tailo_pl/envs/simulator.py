@@ -10,12 +10,22 @@ from numpy.typing import NDArray
 
 
 class Step(NamedTuple):
-    """What one control step gave, one entry per row that was stepped."""
+    """What one control step gave, one entry per row that was stepped.
+
+    Attributes:
+        observations: the states after it.
+        rewards: of this step.
+        terminated: whether the task ended the episode.
+        truncated: whether time ended it.
+        success: whether the step accomplished the task; an episode succeeds with any such step. False throughout
+            where the task knows no success (`Environment.knows_success`).
+    """
 
     observations: NDArray[np.float64]
     rewards: NDArray[np.float64]
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
+    success: NDArray[np.bool_]
 
 
 class Simulator(Protocol):
@@ -37,7 +47,7 @@ class Simulator(Protocol):
         ...
 
     def step(self, rows: NDArray[np.int64], actions: NDArray[np.floating]) -> Step:
-        """Advance each of `rows` by one control step. Truncated means the task's horizon was reached."""
+        """Advance each of `rows` by one control step. Truncated means that time is up."""
         ...
 
     def close(self) -> None:

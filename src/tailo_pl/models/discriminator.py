@@ -15,10 +15,7 @@ from tailo_pl.data.batches import PairBatch
 from tailo_pl.data.settings import Task
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import require_range
-from tailo_pl.models.networks import mlp, tanh_gradients, with_absorbing
-from tailo_pl.models.reduction import batch_means
-from tailo_pl.models.stage import StageModule
-from tailo_pl.objectives import (
+from tailo_pl.losses.discriminator import (
     LogitTerms,
     Objective,
     discriminator_loss,
@@ -26,6 +23,9 @@ from tailo_pl.objectives import (
     lipschitz_terms,
     logit_terms,
 )
+from tailo_pl.models.networks import mlp, tanh_gradients, with_absorbing
+from tailo_pl.models.reduction import batch_means
+from tailo_pl.models.stage import StageModule
 
 
 class PUDiscriminator(StageModule):
@@ -61,7 +61,6 @@ class PUDiscriminator(StageModule):
         require_range("eta_p", eta_p, 0, 1)
         require_range("beta_2", beta_2, 0, 1, closed="[]")
         require_range("lipschitz", lipschitz, 0, closed="[)")
-        self.save_hyperparameters(logger=False)
         self.objective = objective
         self.eta_p = eta_p
         self.beta_2 = beta_2

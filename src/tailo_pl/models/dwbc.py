@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from tailo_pl.data.batches import TransitionBatch
 from tailo_pl.errors import require_range
 from tailo_pl.losses.dwbc import discriminator_terms, policy_terms, scaled_log_densities
-from tailo_pl.models.actors import SquashedActor
+from tailo_pl.models.actor import Actor
+from tailo_pl.models.heads import ClippedGaussian, SquashedGaussian
 from tailo_pl.models.policy import PolicyModule
-from tailo_pl.objectives import Likelihood
 
 EVERY = 100  # steps of the policy for one of the discriminator
 LIMITS = (0.1, 0.9)  # of the discriminator's probability
@@ -48,12 +48,13 @@ class DWBC(PolicyModule):
         action_high: upper bound of each action.
         alpha: weight of plain cloning of the expert.
         eta: assumed share of expert steps in TA.
-        likelihood: of recorded actions: `squashed` or `censored`.
+        head: what is made of the actor's numbers; None: a clipped Gaussian, as published.
         learning_rate: Adam's step size, for both.
         weight_decay: Adam's L2 term, for the policy.
         hidden: widths of the policy's hidden (ReLU) layers.
     """
 
+    full_precision = True
     several_processes = False  # at most steps the discriminator has no gradient
 
     def __init__(
@@ -63,7 +64,7 @@ class DWBC(PolicyModule):
         action_high: Sequence[float],
         alpha: float = 7.5,
         eta: float = 0.5,
-        likelihood: Likelihood = "squashed",
+        head: SquashedGaussian | None = None,
         learning_rate: float = 1e-4,
         weight_decay: float = 0.005,
         hidden: Sequence[int] = (256, 256),
@@ -72,22 +73,17 @@ class DWBC(PolicyModule):
         require_range("alpha", alpha, 0, closed="[)")
         require_range("eta", eta, 0, 1)
         require_range("weight_decay", weight_decay, 0, closed="[)")
-        self.save_hyperparameters(logger=False)
         self.alpha = alpha
         self.eta = eta
         self.weight_decay = weight_decay
-        self.actor = SquashedActor(observation_dim, len(action_low), hidden, 9.0, likelihood)
-        self.discriminator = StepDiscriminator(observation_dim, len(action_low))
-
-    @property
-    def acting(self) -> nn.Module:
-        return self.actor
+        self.actor = Actor(head or ClippedGaussian(9.0), observation_dim, self.action_dim, hidden)
+        self.discriminator = StepDiscriminator(observation_dim, self.action_dim)
 
     def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
         assert batch.expert is not None and batch.expert.actions is not None
         states = self.standardise(torch.cat([batch.expert.observations, batch.observations]))
-        actions = self.normalise(torch.cat([batch.expert.actions, batch.actions]))
-        densities = self.actor.log_densities(states, actions)
+        actions = self.bounds.normalise(torch.cat([batch.expert.actions, batch.actions]))
+        densities = self.actor.head.log_densities(self.actor.outputs(states), actions)
         expert_losses, other_losses = (-densities.sum(-1)).chunk(2)
         learns = (self.global_step + 1) % EVERY == 0
         with torch.set_grad_enabled(learns):

@@ -12,8 +12,9 @@ from tailo_pl.data.batches import TransitionBatch
 from tailo_pl.errors import require_range
 from tailo_pl.losses.iql import advantage_weights, expectile_terms
 from tailo_pl.losses.td3 import critic_terms, td_target
-from tailo_pl.models.actors import TanhGaussianActor
+from tailo_pl.models.actor import Actor
 from tailo_pl.models.critics import TwinCritics
+from tailo_pl.models.heads import Head, TanhMeanGaussian
 from tailo_pl.models.networks import follower_of, mlp, move_towards
 from tailo_pl.models.policy import PolicyModule
 from tailo_pl.models.reduction import batch_means
@@ -35,9 +36,12 @@ class IQL(PolicyModule):
         temperature: how sharply the actor prefers advantage.
         discount: g.
         target_rate: how fast the target critics follow.
+        head: what is made of the actor's numbers; None: a Gaussian around tanh of them, as published.
         learning_rate: Adam's step size, for all.
         hidden: widths of the hidden (ReLU) layers.
     """
+
+    full_precision = True
 
     def __init__(
         self,
@@ -48,6 +52,7 @@ class IQL(PolicyModule):
         temperature: float = 3.0,
         discount: float = 0.99,
         target_rate: float = 0.005,
+        head: Head | None = None,
         learning_rate: float = 3e-4,
         hidden: Sequence[int] = (256, 256),
     ) -> None:
@@ -56,23 +61,18 @@ class IQL(PolicyModule):
         require_range("temperature", temperature, 0, closed="[)")
         require_range("discount", discount, 0, 1)
         require_range("target_rate", target_rate, 0, 1, closed="(]")
-        self.save_hyperparameters(logger=False)
         self.expectile = expectile
         self.temperature = temperature
         self.discount = discount
         self.target_rate = target_rate
         self.value = mlp(observation_dim, hidden, 1, nn.ReLU)
-        self.critics = TwinCritics(observation_dim, len(action_low), hidden)
+        self.critics = TwinCritics(observation_dim, self.action_dim, hidden)
         self.target_critics = follower_of(self.critics)
-        self.actor = TanhGaussianActor(observation_dim, len(action_low), hidden)
-
-    @property
-    def acting(self) -> nn.Module:
-        return self.actor
+        self.actor = Actor(head or TanhMeanGaussian(), observation_dim, self.action_dim, hidden)
 
     def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
         states, nexts = self.standardise(batch.observations), self.standardise(batch.next_observations)
-        actions = self.normalise(batch.actions)
+        actions = self.bounds.normalise(batch.actions)
         values, next_values = self.value(torch.cat([states, nexts])).squeeze(-1).float().chunk(2)
         with torch.no_grad():
             believed = torch.minimum(*self.target_critics(states, actions))
@@ -82,7 +82,7 @@ class IQL(PolicyModule):
         rows = [
             expectile_terms(advantages, self.expectile),
             critic_terms(self.critics(states, actions), target),
-            -weights * self.actor.log_likelihood(states, actions),
+            weights * self.actor.losses(states, actions, batch.noise),
         ]
         value_loss, critic_loss, actor_loss = batch_means(rows, [batch.size] * 3)
         loss = value_loss + critic_loss + actor_loss

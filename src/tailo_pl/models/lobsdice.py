@@ -17,12 +17,13 @@ from tailo_pl.losses.dice import (
     lobsdice_weights,
     slack,
 )
-from tailo_pl.models.actors import SquashedActor
+from tailo_pl.losses.discriminator import LogitTerms, cross_entropy, interpolate, lipschitz_terms, logit_terms
+from tailo_pl.models.actor import Actor
+from tailo_pl.models.heads import ClippedGaussian, Head
 from tailo_pl.models.networks import input_gradients, mlp
 from tailo_pl.models.policy import PolicyModule
 from tailo_pl.models.reduction import batch_log_mean_exp, batch_means
 from tailo_pl.models.stage import value_range
-from tailo_pl.objectives import Likelihood, LogitTerms, cross_entropy, interpolate, lipschitz_terms, logit_terms
 
 
 class LobsDICE(PolicyModule):
@@ -36,10 +37,12 @@ class LobsDICE(PolicyModule):
         discount: g.
         reward_penalty: weight of (||grad R|| - 1)^2 between expert pairs and TA's, and between TA's.
         nu_penalty: weight of ||grad nu||^2 at TA's states and between them and the expert's.
-        likelihood: of recorded actions: `squashed` or `censored`.
+        head: what is made of the actor's numbers; None: a clipped Gaussian, as published.
         learning_rate: Adam's step size, for all.
         hidden: widths of the hidden (ReLU) layers.
     """
+
+    full_precision = True
 
     def __init__(
         self,
@@ -50,7 +53,7 @@ class LobsDICE(PolicyModule):
         discount: float = 0.99,
         reward_penalty: float = 0.1,
         nu_penalty: float = 1e-4,
-        likelihood: Likelihood = "squashed",
+        head: Head | None = None,
         learning_rate: float = 3e-4,
         hidden: Sequence[int] = (256, 256),
     ) -> None:
@@ -59,18 +62,13 @@ class LobsDICE(PolicyModule):
         require_range("discount", discount, 0, 1)
         require_range("reward_penalty", reward_penalty, 0, closed="[)")
         require_range("nu_penalty", nu_penalty, 0, closed="[)")
-        self.save_hyperparameters(logger=False)
         self.alpha = alpha
         self.discount = discount
         self.reward_penalty = reward_penalty
         self.nu_penalty = nu_penalty
         self.cost = mlp(2 * observation_dim, hidden, 1, nn.ReLU, last_bias=False)
         self.nu = mlp(observation_dim, hidden, 1, nn.ReLU, last_bias=False)
-        self.actor = SquashedActor(observation_dim, len(action_low), hidden, 7.0, likelihood, last_bias=False)
-
-    @property
-    def acting(self) -> nn.Module:
-        return self.actor
+        self.actor = Actor(head or ClippedGaussian(7.0), observation_dim, self.action_dim, hidden, last_bias=False)
 
     def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
         assert batch.expert is not None and batch.expert.next_observations is not None
@@ -87,7 +85,7 @@ class LobsDICE(PolicyModule):
         log_mean_exp = batch_log_mean_exp(e / (1 + self.alpha), batch.size)
 
         weights = lobsdice_weights(e, log_mean_exp, self.alpha).detach()
-        cloning = -weights * self.actor.log_densities(states, self.normalise(batch.actions)).sum(-1)
+        cloning = weights * self.actor.losses(states, self.bounds.normalise(batch.actions), batch.noise)
 
         rows = [*terms, initial_nu, cloning, *self._penalties(batch.expert, states, nexts, expert_pairs)]
         means = batch_means(rows, [batch.size] * len(rows))

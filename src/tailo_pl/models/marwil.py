@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from tailo_pl.data.batches import TransitionBatch
 from tailo_pl.errors import require_range
 from tailo_pl.losses.marwil import marwil_weights
+from tailo_pl.models.heads import Head
 from tailo_pl.models.networks import mlp
 from tailo_pl.models.policy import WeightedBCPolicy
 from tailo_pl.models.reduction import batch_means
 from tailo_pl.models.stage import value_range
-from tailo_pl.objectives import Likelihood
 
 RATE = 0.01  # at which the mean square of the advantage follows
 
@@ -28,13 +28,14 @@ class MARWIL(WeightedBCPolicy):
         action_low: lower bound of each action.
         action_high: upper bound of each action.
         beta: how sharply the policy prefers advantage.
-        likelihood: of recorded actions: `squashed` or `censored`.
+        head: what is made of the policy's numbers; None: the paper's Gaussian.
         learning_rate: Adam's step size, for both networks.
         hidden: widths of the hidden (ReLU) layers.
     """
 
     mean_square: Tensor
 
+    full_precision = True
     compilable = False
 
     def __init__(
@@ -43,24 +44,23 @@ class MARWIL(WeightedBCPolicy):
         action_low: Sequence[float],
         action_high: Sequence[float],
         beta: float = 1.0,
-        likelihood: Likelihood = "squashed",
+        head: Head | None = None,
         learning_rate: float = 3e-4,
         hidden: Sequence[int] = (256, 256),
     ) -> None:
-        super().__init__(observation_dim, action_low, action_high, likelihood, learning_rate, hidden=hidden)
+        super().__init__(observation_dim, action_low, action_high, head, learning_rate, hidden=hidden)
         require_range("beta", beta, 0, closed="[)")
-        self.save_hyperparameters(logger=False)
         self.beta = beta
         self.value = mlp(observation_dim, hidden, 1, nn.ReLU)
         self.register_buffer("mean_square", torch.ones(()))  # of returns, which are standardised
 
     def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:  # type: ignore[override]
-        values = self.value(self.standardise(batch.observations)).squeeze(-1).float()
+        states = self.standardise(batch.observations)
+        values = self.value(states).squeeze(-1).float()
         advantages = batch.rewards - values
         weights = marwil_weights(advantages.detach(), self.mean_square, self.beta)
-        mean, log_variance = self.distribution(batch.observations)
-        likelihoods = self.log_likelihood(mean, log_variance, self.normalise(batch.actions))
-        rows = [advantages.square(), -weights * likelihoods]
+        losses = self.actor.losses(states, self.bounds.normalise(batch.actions), batch.noise)
+        rows = [advantages.square(), weights * losses]
         value_loss, actor_loss = batch_means(rows, [batch.size] * 2)
         self.mean_square.lerp_(value_loss.detach(), RATE)
         loss = value_loss + actor_loss
@@ -75,5 +75,5 @@ class MARWIL(WeightedBCPolicy):
         return loss
 
     def configure_optimizers(self) -> Any:
-        trained = [*self.network.parameters(), *self.value.parameters()]
+        trained = [*self.actor.parameters(), *self.value.parameters()]
         return torch.optim.Adam(trained, lr=self.learning_rate, fused=True)

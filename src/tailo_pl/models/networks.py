@@ -1,14 +1,22 @@
-"""The networks: multi-layer perceptrons whose first layer is a fixed standardisation."""
+"""The parts of the networks: multi-layer perceptrons, a fixed standardisation before them, bounds behind them."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
+from typing import Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
+
+from tailo_pl.errors import UserError, require_range
+from tailo_pl.models.members import MemberLinear, MemberNorm
+
+Norm = Literal["none", "layer"]
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 class Standardise(nn.Module):
@@ -31,6 +39,35 @@ class Standardise(nn.Module):
         return (states - self.mean) / self.std
 
 
+class ActionBounds(nn.Module):
+    """Maps actions in [-1, 1] to their bounds, and back.
+
+    Args:
+        low: lower bound of each action.
+        high: upper bound of each action.
+    """
+
+    low: Tensor
+    high: Tensor
+
+    def __init__(self, low: Sequence[float], high: Sequence[float]) -> None:
+        super().__init__()
+        if len(low) != len(high) or any(one >= other for one, other in zip(low, high, strict=True)):
+            raise UserError(f"action bounds: {low} and {high} given, expected low < high per dimension")
+        self.register_buffer("low", torch.tensor(low, dtype=torch.float32))
+        self.register_buffer("high", torch.tensor(high, dtype=torch.float32))
+        self._unit = set(low) == {-1.0} and set(high) == {1.0}
+
+    def forward(self, actions: Tensor) -> Tensor:
+        """Actions in [-1, 1], mapped to the bounds."""
+        actions = self.low + 0.5 * (actions + 1) * (self.high - self.low)
+        return torch.clamp(actions, self.low, self.high)  # rounding may leave the bounds by the last bit
+
+    def normalise(self, actions: Tensor) -> Tensor:
+        """Actions within the bounds, mapped to [-1, 1]."""
+        return actions if self._unit else 2 * (actions - self.low) / (self.high - self.low) - 1
+
+
 def with_absorbing(states: Tensor, absorbing: Tensor | None) -> Tensor:
     """Standardised states with one more number: 0, or 1 for the absorbing state, whose other numbers are 0.
 
@@ -45,30 +82,35 @@ def with_absorbing(states: Tensor, absorbing: Tensor | None) -> Tensor:
 
 
 def mlp(
-    inputs: int, hidden: Sequence[int], outputs: int, activation: type[nn.Module], *, last_bias: bool = True
+    inputs: int,
+    hidden: Sequence[int],
+    outputs: int,
+    activation: type[nn.Module],
+    *,
+    norm: Norm = "none",
+    members: int = 1,
+    last_bias: bool = True,
 ) -> nn.Sequential:
-    """Linear layers with `activation` between them."""
-    widths = [inputs, *hidden]
-    layers: list[nn.Module] = []
-    for before, after in pairwise(widths):
-        layers += [nn.Linear(before, after), activation()]
-    return nn.Sequential(*layers, nn.Linear(widths[-1], outputs, bias=last_bias))
-
-
-class SquashedMean(nn.Module):
-    """The deterministic action of a Gaussian squashed by tanh: tanh of the mean, the first half of what a network says.
+    """Linear layers with `activation` between them.
 
     Args:
-        network: from standardised states to mean and whatever describes the spread.
+        inputs: numbers in.
+        hidden: widths of the hidden layers.
+        outputs: numbers out.
+        activation: behind each hidden layer.
+        norm: `layer` normalises each hidden layer, before its activation as is usual in reinforcement learning.
+        members: with more than one, as many networks side by side: (members, rows, inputs) in.
+        last_bias: whether the last layer has one.
     """
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, states: Tensor) -> Tensor:
-        mean, _ = self.network(states).float().chunk(2, dim=-1)
-        return torch.tanh(mean)
+    require_range("members", members, 1, closed="[)")
+    for width in hidden:
+        require_range("hidden", width, 1, closed="[)")
+    linear: Callable[..., nn.Module] = nn.Linear if members == 1 else partial(MemberLinear, members)
+    normalise: Callable[..., nn.Module] = nn.LayerNorm if members == 1 else partial(MemberNorm, members)
+    layers: list[nn.Module] = []
+    for before, after in pairwise([inputs, *hidden]):
+        layers += [linear(before, after), *([normalise(after)] if norm == "layer" else []), activation()]
+    return nn.Sequential(*layers, linear([inputs, *hidden][-1], outputs, bias=last_bias))
 
 
 def tanh_gradients(network: nn.Sequential, points: Tensor) -> Tensor:
@@ -100,7 +142,7 @@ def move_towards(follower: nn.Module, leader: nn.Module, rate: float) -> None:
     torch._foreach_lerp_(list(follower.parameters()), [weight.data for weight in leader.parameters()], rate)
 
 
-def follower_of(leader: nn.Module) -> nn.Module:
+def follower_of(leader: ModuleT) -> ModuleT:
     """A copy that no gradient reaches."""
     return copy.deepcopy(leader).requires_grad_(False)
 

@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from tailo_pl.data.batches import WeightedBatch
-from tailo_pl.errors import UserError, require_range
-from tailo_pl.models.networks import SquashedMean, follower_of, mlp, move_towards
+from tailo_pl.errors import require_range
+from tailo_pl.models.actor import Actor
+from tailo_pl.models.heads import Gaussian, Head
+from tailo_pl.models.networks import ActionBounds, Norm, follower_of, move_towards
 from tailo_pl.models.reduction import batch_means
 from tailo_pl.models.stage import StageModule
-from tailo_pl.objectives import Likelihood, censored_log_likelihood, squashed_log_likelihood
 
 
 class PolicyModule(StageModule):
@@ -28,39 +29,39 @@ class PolicyModule(StageModule):
         learning_rate: Adam's step size.
     """
 
-    action_low: Tensor
-    action_high: Tensor
+    needs = (*StageModule.needs, "action_low", "action_high")
 
     def __init__(
         self, observation_dim: int, action_low: Sequence[float], action_high: Sequence[float], learning_rate: float
     ) -> None:
         super().__init__(observation_dim, learning_rate)
-        if len(action_low) != len(action_high) or any(
-            low >= high for low, high in zip(action_low, action_high, strict=True)
-        ):
-            raise UserError(f"action bounds: {action_low} and {action_high} given, expected low < high per dimension")
-        self.register_buffer("action_low", torch.tensor(action_low, dtype=torch.float32))
-        self.register_buffer("action_high", torch.tensor(action_high, dtype=torch.float32))
-        self._unit_bounds = set(action_low) == {-1.0} and set(action_high) == {1.0}
+        self.bounds = ActionBounds(action_low, action_high)
+        self.action_dim = len(action_low)
 
     @property
     def acting(self) -> nn.Module:
         """What acts, without anything of training: from standardised states to actions in [-1, 1]."""
-        raise NotImplementedError
+        return self.get_submodule("actor")
 
     def forward(self, states: Tensor) -> Tensor:
-        """The deterministic action at raw states."""
-        return self.within_bounds(self.acting(self.standardise(states)))
+        """The deterministic action at raw states, within the bounds."""
+        actions: Tensor = self.bounds(self.acting(self.standardise(states)))
+        return actions
 
-    def normalise(self, actions: Tensor) -> Tensor:
-        """Actions within the bounds, mapped to [-1, 1]."""
-        if self._unit_bounds:
-            return actions
-        return 2 * (actions - self.action_low) / (self.action_high - self.action_low) - 1
+    def deterministic(self) -> nn.Module:
+        """`forward` as a module without anything of training, which shares the networks: what is exported."""
+        return nn.Sequential(self.standardise, self.acting, self.bounds).eval()
 
-    def within_bounds(self, actions: Tensor) -> Tensor:
-        """Actions in [-1, 1], mapped to the bounds."""
-        return self.action_low + 0.5 * (actions + 1) * (self.action_high - self.action_low)
+    def spread(self, states: Tensor) -> Tensor | None:
+        """How far the members' actions lie apart at raw states, one number per row; None: there is one member.
+
+        The standard deviation over the members of each number of an action in [-1, 1], averaged over these numbers.
+        None and not 0, because one network says nothing about how sure it is.
+        """
+        acting = self.acting
+        if not isinstance(acting, Actor) or acting.members == 1:
+            return None
+        return acting.member_actions(self.standardise(states)).std(0, correction=0).mean(-1)
 
     def cosine_decay(self, optimizer: Optimizer, groups: Sequence[bool]) -> dict[str, Any]:
         """A schedule that lets the rates of the marked parameter groups fall to zero at the last step."""
@@ -78,19 +79,22 @@ def _constant(step: int) -> float:
 
 
 class WeightedBCPolicy(PolicyModule):
-    """pi(a|s): a Gaussian squashed by tanh to the action bounds, trained on -mean W(s,a) log pi(a|s).
+    """pi(a|s), trained on the mean of W(s,a) times its head's loss, which is -log pi(a|s) for the paper's Gaussian.
 
     Args:
         observation_dim: numbers in a state.
         action_low: lower bound of each action.
         action_high: upper bound of each action.
-        likelihood: `squashed` (the paper's density) or `censored` (an action at its bound stands for everything
-            beyond it).
+        head: what is made of the network's numbers; None: the paper's Gaussian.
         learning_rate: Adam's step size.
         weight_decay: Adam's L2 term, for the loss weighted by W; drawing in proportion to W rescales it.
         schedule: `constant` learning rate, or `cosine` decay to zero at the last step.
-        averaging: decay of an exponential average of the weights, with which the policy then acts; 0: none.
+        averaging: decay of an exponential average of the parameters, with which the policy then acts; 0: none. The
+            average begins with the latest ones: after t updates the decay is at most (1 + t) / (4 + t).
         hidden: widths of the hidden (ReLU) layers.
+        norm: `layer` normalises each hidden layer before its ReLU.
+        members: networks side by side, each with initial weights and rows of its own, which act by the mean of their
+            actions.
     """
 
     compilable = True
@@ -100,69 +104,66 @@ class WeightedBCPolicy(PolicyModule):
         observation_dim: int,
         action_low: Sequence[float],
         action_high: Sequence[float],
-        likelihood: Likelihood = "squashed",
+        head: Head | None = None,
         learning_rate: float = 1e-4,
         weight_decay: float = 1e-5,
         schedule: Literal["constant", "cosine"] = "constant",
         averaging: float = 0.0,
         hidden: Sequence[int] = (256, 256),
+        norm: Norm = "none",
+        members: int = 1,
     ) -> None:
         super().__init__(observation_dim, action_low, action_high, learning_rate)
         require_range("weight_decay", weight_decay, 0, closed="[)")
         require_range("averaging", averaging, 0, 1, closed="[)")
-        self.save_hyperparameters(logger=False)
         self.weight_decay = weight_decay
         self.schedule = schedule
-        self.log_likelihood = squashed_log_likelihood if likelihood == "squashed" else censored_log_likelihood
-        self.network = mlp(observation_dim, hidden, 2 * len(action_low), nn.ReLU)
+        self.actor = Actor(head or Gaussian(), observation_dim, self.action_dim, hidden, norm=norm, members=members)
         self.averaging = averaging
-        self.average = follower_of(self.network) if averaging else None
+        self.average = follower_of(self.actor) if averaging else None
 
     @property
-    def acting(self) -> nn.Module:
-        return SquashedMean(self.average or self.network)
+    def acting(self) -> Actor[Head]:
+        return self.average or self.actor
 
-    def distribution(self, states: Tensor, network: nn.Module | None = None) -> tuple[Tensor, Tensor]:
-        """Mean and log-variance, before tanh, at raw states; of the averaged network where there is one."""
-        network = network or self.average or self.network
-        mean, head = network(self.standardise(states)).float().chunk(2, dim=-1)
-        return mean, 7 * torch.tanh(head) - 3
-
-    def forward(self, states: Tensor) -> Tensor:
-        """The deterministic action: tanh of the mean, within the bounds."""
-        mean, _ = self.distribution(states)
-        return self.within_bounds(torch.tanh(mean))
+    @property
+    def members(self) -> int:
+        """How many networks share a batch."""
+        return self.actor.members
 
     def row_losses(self, observations: Tensor, actions: Tensor, weights: Tensor) -> Tensor:
-        """-W(s,a) log pi(a|s) of each row."""
-        mean, log_variance = self.distribution(observations, self.network)
-        return -weights * self.log_likelihood(mean, log_variance, self.normalise(actions))
+        """W(s,a) times the head's loss of each row."""
+        return weights * self.actor.losses(self.standardise(observations), self.bounds.normalise(actions))
 
     def training_step(self, batch: WeightedBatch, batch_idx: int) -> Tensor:
         losses = self.row_losses(batch.observations, batch.actions, batch.weights)
         (loss,) = batch_means([losses], [batch.size])
         self.log_now_and_then(loss)
-        return loss
+        return loss if self.members == 1 else self.members * loss  # each member learns from the mean of its own rows
 
     def optimizer_step(self, *arguments: Any, **options: Any) -> None:
         super().optimizer_step(*arguments, **options)
         if self.average is not None:  # here, so that a step and its average are never apart in a checkpoint
-            move_towards(self.average, self.network, 1 - self.averaging)
+            rate = max(1 - self.averaging, 3 / (4 + self.global_step))  # before this update is counted
+            move_towards(self.average, self.actor, rate)
 
     def validation_step(self, batch: WeightedBatch, batch_idx: int) -> None:
-        """Weighted likelihood and weighted action error on trajectories that training does not see."""
-        actions = self.normalise(batch.actions)
-        mean, log_variance = self.distribution(batch.observations)
-        losses = -self.log_likelihood(mean, log_variance, actions)
-        errors = (torch.tanh(mean) - actions).square().mean(-1)
+        """The head's loss, and the squared error of the action that is played, which is comparable across heads.
+
+        Both weighted, on trajectories that training does not see.
+        """
+        actions, states = self.bounds.normalise(batch.actions), self.standardise(batch.observations)
+        outputs = self.acting.member_outputs(states)
+        losses = torch.stack([self.acting.head.losses(each, actions) for each in outputs]).mean(0)
+        errors = (self.acting(states) - actions).square().mean(-1)
         total = batch.weights.sum()
         numbers = {"loss": (batch.weights * losses).sum() / total, "error": (batch.weights * errors).sum() / total}
         self.log_dict({f"held_out/{name}": value for name, value in numbers.items()}, batch_size=len(actions))
 
     def configure_optimizers(self) -> Any:
         # Drawn in proportion to W, the loss is larger by 1/mean(W): the L2 term grows along to keep the balance.
-        decay = self.weight_decay / self.data.loss_scale
-        adam = torch.optim.Adam(self.network.parameters(), lr=self.learning_rate, weight_decay=decay, fused=True)
+        decay = self.weight_decay / self.data.batches.loss_scale
+        adam = torch.optim.Adam(self.actor.parameters(), lr=self.learning_rate, weight_decay=decay, fused=True)
         if self.schedule == "constant":
             return adam
         return {"optimizer": adam, "lr_scheduler": self.cosine_decay(adam, [True])}

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from tailo_pl.data.batches import TransitionBatch
 from tailo_pl.errors import require_range
 from tailo_pl.losses.dice import Divergence, chi2_conjugate, dual_loss, slack, smodice_weights
-from tailo_pl.models.actors import SquashedActor
+from tailo_pl.models.actor import Actor
+from tailo_pl.models.heads import ClippedGaussian, SquashedGaussian
 from tailo_pl.models.networks import mlp, with_absorbing
 from tailo_pl.models.policy import PolicyModule
 from tailo_pl.models.reduction import batch_log_mean_exp, batch_means
 from tailo_pl.models.stage import value_range
-from tailo_pl.objectives import Likelihood
 
 
 class SMODICE(PolicyModule):
@@ -32,11 +32,13 @@ class SMODICE(PolicyModule):
         discount: g.
         absorbing: a step that ended its episode leads to the absorbing state, which leads to itself and is drawn too;
             otherwise nothing follows such a step.
-        likelihood: of recorded actions: `squashed` or `censored`.
+        head: what is made of the actor's numbers; None: a clipped Gaussian, as published.
         learning_rate: Adam's step size, for all.
         value_decay: Adam's L2 term, for V.
         hidden: widths of the hidden (ReLU) layers.
     """
+
+    full_precision = True
 
     def __init__(
         self,
@@ -46,7 +48,7 @@ class SMODICE(PolicyModule):
         divergence: Divergence = "kl",
         discount: float = 0.99,
         absorbing: bool = False,
-        likelihood: Likelihood = "squashed",
+        head: SquashedGaussian | None = None,
         learning_rate: float = 3e-4,
         value_decay: float = 1e-4,
         hidden: Sequence[int] = (256, 256),
@@ -54,18 +56,13 @@ class SMODICE(PolicyModule):
         super().__init__(observation_dim, action_low, action_high, learning_rate)
         require_range("discount", discount, 0, 1)
         require_range("value_decay", value_decay, 0, closed="[)")
-        self.save_hyperparameters(logger=False)
         self.divergence = divergence
         self.discount = discount
         self.absorbing = absorbing
         self.value_decay = value_decay
         self.value = mlp(observation_dim + absorbing, hidden, 1, nn.ReLU)
-        self.actor = SquashedActor(observation_dim, len(action_low), hidden, 7.24, likelihood)
+        self.actor = Actor(head or ClippedGaussian(7.24), observation_dim, self.action_dim, hidden)
         self.log_entropy_weight = nn.Parameter(torch.zeros(()))
-
-    @property
-    def acting(self) -> nn.Module:
-        return self.actor
 
     def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
         states = self.standardise(batch.observations)
@@ -80,13 +77,13 @@ class SMODICE(PolicyModule):
 
         acts = 1 - batch.absorbing  # there is no action at the absorbing state
         weights = torch.where(acts > 0, smodice_weights(e.detach(), self.divergence), 0.0)
-        cloning = -weights * self.actor.log_densities(states, self.normalise(batch.actions)).sum(-1)
-        drawn = self.actor.sampled_log_likelihood(states, batch.noise) * acts
+        cloning = weights * self.actor.losses(states, self.bounds.normalise(batch.actions), batch.noise)
+        drawn = self.actor.head.drawn_log_likelihood(self.actor.outputs(states), batch.noise) * acts
         cloning_mean, drawn_mean, acting = batch_means([cloning, drawn, acts], [batch.size] * 3)
         drawn_mean = drawn_mean / acting.clamp_min(1 / batch.size)
         actor_loss = cloning_mean + torch.exp(self.log_entropy_weight).detach() * drawn_mean
         # Grows where the entropy -log pi is below its target -dim(a).
-        entropy_loss = -self.log_entropy_weight * (drawn_mean.detach() - len(self.action_low))
+        entropy_loss = -self.log_entropy_weight * (drawn_mean.detach() - self.action_dim)
 
         loss = value_loss + actor_loss + entropy_loss
         self.log_now_and_then(

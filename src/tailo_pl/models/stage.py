@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tailo_pl.errors import UserError, require_range
+from tailo_pl.models.description import Described
 from tailo_pl.models.networks import Standardise
 
 if TYPE_CHECKING:
     from tailo_pl.data.datamodule import TaskData
     from tailo_pl.data.settings import Task
 
-SCHEMA = 1
-SCHEMA_KEY = "tailo_schema"  # in a checkpoint
+SCHEMA = 2
+SCHEMA_KEY, MODULE_KEY = "tailo_schema", "tailo_module"  # in a checkpoint
 
 
 class Diverged(Exception):
@@ -33,13 +34,19 @@ class Diverged(Exception):
         self.step = step
 
 
-class StageModule(lightning.LightningModule):
+class StageModule(Described, lightning.LightningModule):
     """Base of the modules that a stage trains.
 
     Args:
         observation_dim: numbers in a state.
         learning_rate: Adam's step size.
     """
+
+    needs: ClassVar[tuple[str, ...]] = ("observation_dim",)
+    """the arguments that a run fills in from its data: observation_dim, action_low, action_high"""
+
+    full_precision: ClassVar[bool] = False
+    """whether it is trained in 32 bits: values are differences of large numbers, and fewer digits would lose them"""
 
     several_processes: ClassVar[bool] = True
     """whether its loss is that of the global batch on every rank, with every weight in use at every step"""
@@ -74,11 +81,10 @@ class StageModule(lightning.LightningModule):
             self.standardise.set(*self.data.statistics)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint[SCHEMA_KEY] = SCHEMA
+        checkpoint[SCHEMA_KEY], checkpoint[MODULE_KEY] = SCHEMA, self.description()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        if checkpoint.get(SCHEMA_KEY) != SCHEMA:
-            raise UserError(f"checkpoint: schema {checkpoint.get(SCHEMA_KEY)} found, this version reads {SCHEMA}")
+        require_schema(checkpoint)
 
     def log_now_and_then(self, loss: Tensor, others: Callable[[], dict[str, Tensor]] = dict) -> None:
         """Log on the steps at which Lightning writes anyway, and the last; between them nothing is computed or read.
@@ -112,6 +118,12 @@ class StageModule(lightning.LightningModule):
     def quality(self, task: Task, outputs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
         """How well it turned out, judged from the data alone; `outputs` is what it hands on."""
         return {}
+
+
+def require_schema(checkpoint: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint that was written in another format than this version's."""
+    if checkpoint.get(SCHEMA_KEY) != SCHEMA:
+        raise UserError(f"checkpoint: schema {checkpoint.get(SCHEMA_KEY)} found, this version reads {SCHEMA}")
 
 
 def value_range(values: Tensor) -> dict[str, Tensor]:

@@ -36,6 +36,7 @@ class TD3BC(PolicyModule):
         hidden: widths of the hidden (ReLU) layers.
     """
 
+    full_precision = True
     several_processes = False  # at every second step the actor has no gradient
 
     def __init__(
@@ -53,21 +54,16 @@ class TD3BC(PolicyModule):
         require_range("alpha", alpha, 0)
         require_range("discount", discount, 0, 1)
         require_range("target_rate", target_rate, 0, 1, closed="(]")
-        self.save_hyperparameters(logger=False)
         self.alpha = alpha
         self.discount = discount
         self.target_rate = target_rate
-        self.network = mlp(observation_dim, hidden, len(action_low), nn.ReLU)
-        self.critics = TwinCritics(observation_dim, len(action_low), hidden)
+        self.network = mlp(observation_dim, hidden, self.action_dim, nn.ReLU)
+        self.critics = TwinCritics(observation_dim, self.action_dim, hidden)
         self.target_network, self.target_critics = follower_of(self.network), follower_of(self.critics)
 
     @property
     def acting(self) -> nn.Module:
         return nn.Sequential(self.network, nn.Tanh())
-
-    def forward(self, states: Tensor) -> Tensor:
-        """The deterministic action."""
-        return self.within_bounds(self.act(self.standardise(states)))
 
     def act(self, states: Tensor, network: nn.Module | None = None) -> Tensor:
         """Actions in [-1, 1] at standardised states."""
@@ -91,7 +87,7 @@ class TD3BC(PolicyModule):
             return torch.minimum(*self.target_critics(states, actions))
 
     def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
-        states, recorded = self.standardise(batch.observations), self.normalise(batch.actions)
+        states, recorded = self.standardise(batch.observations), self.bounds.normalise(batch.actions)
         critic_loss, values = self.critic_loss(batch, states, recorded)
         loss, actor = critic_loss, dict[str, Tensor]()
         if self._actors_turn:

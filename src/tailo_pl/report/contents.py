@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
-from tailo_pl.report.choices import negatives_figure, prior_table, scores_figure, weights_figures
+from tailo_pl.files import yaml_text
+from tailo_pl.report.alternatives import negatives_figure, prior_table, scores_figure, weights_figures
 from tailo_pl.report.figure import Figure
 from tailo_pl.report.findings import find, origin_figure, trajectory_figures
 from tailo_pl.report.groups import Group, group_runs
 from tailo_pl.report.outcomes import comparison, score_figures, score_table
-from tailo_pl.report.reading import RunRecord, is_number, table
+from tailo_pl.report.reading import RunRecord, table
 from tailo_pl.report.training import training_figures
+from tailo_pl.runs.summary import is_number
 
 _POINTS = 6000  # of a curve, divided among the runs: what keeps the page small
 
@@ -76,7 +76,8 @@ def contents_of(runs: Sequence[RunRecord], title: str = "") -> Contents:
         Block(
             "scores",
             "Score",
-            "Scores are returns normalised so that 0 is the task's low reference and 100 the high one.",
+            "Scores are returns normalised so that 0 is the task's low reference and 100 the high one; "
+            "where a task has no references they are the returns themselves.",
             score_figures(groups),
             [("Mean ± standard deviation over seeds", score_table(groups))],
         )
@@ -151,7 +152,7 @@ def _record(run: RunRecord, key: str) -> Block:
         "Data, configuration, versions, timings",
         f"Run folder: {run.path}",
         tables=[(title, rows) for title, rows in tables if len(rows) > 1],
-        code=yaml.safe_dump(dict(run.config), sort_keys=False, allow_unicode=True),
+        code=yaml_text(dict(run.config)),
     )
 
 
@@ -173,7 +174,7 @@ def _data(run: RunRecord) -> list[list[str]]:
 
 
 def _stages(run: RunRecord) -> list[list[str]]:
-    rows = [["stage", "steps", "chosen step", "seconds", "CPU seconds", "last loss", "quality"]]
+    rows = [["stage", "steps", "ended by", "chosen step", "seconds", "CPU seconds", "last loss", "quality"]]
     for stage in run.stages.values():
         result, quality = stage.result, table(stage.result, "quality")
         name = stage.name + (f" (taken over from {result['reused_from']})" if result.get("reused_from") else "")
@@ -181,7 +182,8 @@ def _stages(run: RunRecord) -> list[list[str]]:
         if not result:
             name += " (not finished)"
         shown = ", ".join(f"{field} {_number(value)}" for field, value in quality.items())
-        rows.append([name, _count(result.get("steps")), _count(result.get("chosen_step")), *numbers, shown])
+        steps, chosen = (_count(result.get(field)) for field in ("steps", "chosen_step"))
+        rows.append([name, steps, str(result.get("stopped", "—")), chosen, *numbers, shown])
     return rows
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailo_pl.data.layout import Layout
+from tailo_pl.inputs.scores import ScoreKind
 from tailo_pl.report.figure import NEUTRAL, Figure, Series, averaged, picked
-from tailo_pl.report.reading import RunRecord, is_number, table
-from tailo_pl.weights import ScoreKind
+from tailo_pl.report.reading import RunRecord
+from tailo_pl.runs.summary import is_number
 
 EXPERT, OTHER = 1, 2  # colours, as in the paper: red for the expert, green for the others
 _MOST_ORIGINS = 8
@@ -47,7 +48,7 @@ def find(run: RunRecord) -> Findings | str:
     logits, layout = run.scores_of(stage, "weights"), run.layout
     if logits is None or stage.weights is None or layout is None:
         return "The scores, the weights or the layout of this run's trajectories are not there (see what is missing)."
-    options = {"kind": "logit", **table(stage.config, "weights")}
+    options = {"kind": "logit", **stage.input("weights")}
     alpha, gamma = options.get("alpha"), options.get("gamma")
     if options["kind"] not in get_args(ScoreKind) or not is_number(alpha) or not is_number(gamma) or not 0 <= gamma < 1:
         return f"The weights of stage {stage.name} were made in a way this version does not know: {options}."

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailo_pl.differences import telling_names
 from tailo_pl.report.reading import RunRecord
+from tailo_pl.runs.grouping import group_key, outcome, seeds, telling_names
 
-_TASK = ("env", "source", "setting")
-_ARM = ("method", "preset")
+_TASK = ("env", "source", "setting")  # groups of a configuration that make the task; all else makes the arm
+_TASK_NAMES, _ARM_NAMES = ("env", "setting"), ("method", "preset")
 _MOST_SHOWN = 3
+Values = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Runs of one task and one arm (method and preset), one per seed."""
+    """Runs of one task and one arm (method, preset and whatever else decides the outcome), one per seed."""
 
     task: str
     arm: str
@@ -35,42 +35,47 @@ class Group:
 
 def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
     """Groups in the order of their first run. Labels name what differs where names alone do not tell groups apart."""
-    grouped: dict[tuple[str, str], list[RunRecord]] = defaultdict(list)
+    grouped: dict[str, list[RunRecord]] = defaultdict(list)
     for run in runs:
-        grouped[_identity(run, _TASK), _identity(run, _ARM)].append(run)
-    tasks = _labels({task: _leaves_of(members[0], _TASK) for (task, _), members in grouped.items()}, ("env", "setting"))
-    arms: dict[tuple[str, str], str] = {}
-    for one in tasks:
-        leaves = {arm: _leaves_of(members[0], _ARM) for (task, arm), members in grouped.items() if task == one}
-        arms |= {(one, arm): label for arm, label in _labels(leaves, _ARM).items()}
-    return [Group(tasks[task], arms[task, arm], members) for (task, arm), members in grouped.items()]
+        grouped[group_key(run.config, run.data.get("fingerprint"))].append(run)
+    tasks: dict[str, Values] = {}
+    arms: dict[str, dict[str, Values]] = defaultdict(dict)  # of each task
+    for group, members in grouped.items():
+        tasks[group], arm = _task_and_arm(members[0])
+        arms[repr(tasks[group])][group] = arm
+    task_labels = _labels(tasks, _TASK_NAMES)
+    arm_labels = {group: label for rivals in arms.values() for group, label in _labels(rivals, _ARM_NAMES).items()}
+    return [Group(task_labels[group], arm_labels[group], members) for group, members in grouped.items()]
 
 
-def _identity(run: RunRecord, parts: tuple[str, ...]) -> str:
-    return json.dumps(sorted(_leaves_of(run, parts).items()))
+def only_once(runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """Of runs that are the same and have the same seeds, the one that got furthest."""
+    best: dict[tuple[str, str], RunRecord] = {}
+    for run in runs:
+        known = group_key(run.config, run.data.get("fingerprint")), seeds(run.config)
+        if known not in best or (run.summary and not best[known].summary):
+            best[known] = run
+    return list(best.values())
 
 
-def _leaves_of(run: RunRecord, parts: tuple[str, ...]) -> dict[str, str]:
-    """The values of a part of the configuration by dotted name, without the seeds of training."""
-    leaves = {name: value for part in parts for name, value in _leaves(run.config.get(part), part)}
-    return {name: value for name, value in leaves.items() if not name.startswith("method.") or name[-5:] != ".seed"}
+def _task_and_arm(run: RunRecord) -> tuple[Values, Values]:
+    """What decides a run's outcome, by dotted name."""
+    task: Values = {"data.fingerprint": run.data.get("fingerprint")}
+    arm: Values = {}
+    for name, value in outcome(run.config).items():
+        (task if name.split(".")[0] in _TASK else arm)[name] = value
+    return task, arm
 
 
-def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _leaves(item, f"{name}.{key}")
-    else:
-        yield name, str(value)
-
-
-def _labels(members: Mapping[str, dict[str, str]], named: tuple[str, ...]) -> dict[str, str]:
+def _labels(members: Mapping[str, Values], named: tuple[str, ...]) -> dict[str, str]:
     """A label for each member: its names, and what tells it from others of the same names."""
-    base = {key: " · ".join(leaves.get(f"{part}.name", "?") for part in named) for key, leaves in members.items()}
+    base = {key: " · ".join(str(values.get(f"{part}.name", "?")) for part in named) for key, values in members.items()}
+    twins: dict[str, list[Values]] = defaultdict(list)
+    for key, values in members.items():
+        twins[base[key]].append(values)
+    telling = {name: telling_names(alike)[:_MOST_SHOWN] for name, alike in twins.items()}
     labels = {}
-    for key, leaves in members.items():
-        twins = [members[other] for other in members if base[other] == base[key]]
-        telling = telling_names(twins)[:_MOST_SHOWN]
-        shown = [f"{name.split('.', 1)[1]}={leaves.get(name, 'none')}" for name in telling]
+    for key, values in members.items():
+        shown = [f"{name.split('.', 1)[-1]}={values.get(name, 'none')}" for name in telling[base[key]]]
         labels[key] = ", ".join([base[key], *shown])
     return labels

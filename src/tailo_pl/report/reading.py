@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import csv
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailo_pl.data.layout import Layout
+from tailo_pl.data.layout import LAYOUT, Layout
 from tailo_pl.data.settings import task_fingerprint
 from tailo_pl.errors import UserError
-from tailo_pl.experiment import SCHEMA
-from tailo_pl.files import read_json, read_yaml
-from tailo_pl.run import LAYOUT, load_run
+from tailo_pl.files import read_yaml
+from tailo_pl.runs.summary import SCHEMA, is_number, read_data, read_stage, read_summary
 
 Numbers = NDArray[np.float64]
 
@@ -41,6 +40,10 @@ class StageRecord:
     metrics: Mapping[str, tuple[Numbers, Numbers]]
     scores: NDArray[np.float32] | None
     weights: NDArray[np.float32] | None
+
+    def input(self, name: str) -> Mapping[str, Any]:
+        """How one of its inputs was made; empty where it has none of this name."""
+        return table(self.config, "inputs", name)
 
     @property
     def seconds(self) -> float | None:
@@ -107,18 +110,18 @@ class RunRecord:
     @property
     def weighting(self) -> StageRecord | None:
         """The last stage that was trained with weights."""
-        return next((stage for stage in reversed(list(self.stages.values())) if table(stage.config, "weights")), None)
+        return next((stage for stage in reversed(list(self.stages.values())) if stage.input("weights")), None)
 
     @property
     def choosing(self) -> StageRecord | None:
         """The last stage that was trained on safe negatives."""
-        return next((stage for stage in reversed(list(self.stages.values())) if table(stage.config, "negatives")), None)
+        return next((stage for stage in reversed(list(self.stages.values())) if stage.input("negatives")), None)
 
     def scores_of(self, stage: StageRecord | None, use: str) -> NDArray[np.float32] | None:
         """The scores a stage's weights or negatives were made of."""
         if stage is None:
             return None
-        source = self.stages.get(str(table(stage.config, use).get("scores")))
+        source = self.stages.get(str(stage.input(use).get("scores")))
         return None if source is None else source.scores
 
 
@@ -140,8 +143,8 @@ def read_run(path: Path) -> RunRecord:
         missing.append(
             f"schema {config.get('schema')!r} found, this version writes {SCHEMA}: read as far as it is understood"
         )
-    summary = _json(path / "summary.json", "the run is not finished", missing)
-    data = table(summary, "data") or _json(path / "data.json", "nothing is known of its data", missing)
+    summary = _noted(read_summary, path / "summary.json", "the run is not finished", missing)
+    data = table(summary, "data") or _noted(read_data, path / "data.json", "nothing is known of its data", missing)
     if failure := table(summary, "failure"):
         missing.append(f"stage {failure.get('stage')} ended in a numerical error at step {failure.get('step')}")
     layout = _layout(path, config, missing)
@@ -166,29 +169,30 @@ def _stage(
         missing.append(f"{name}/ not there: the stage was not begun")
         return StageRecord(name, config, {}, {}, None, None)
     recorded = (folder / "stage.json").exists() or name not in results
-    result = _json(folder / "stage.json", f"stage {name} is not finished", missing) if recorded else results[name]
+    unfinished = f"stage {name} is not finished"
+    result = _noted(read_stage, folder / "stage.json", unfinished, missing) if recorded else results[name]
     failed = result.get("diverged") is not None
     scores = weights = None
-    if table(config, "data").get("batches") == "pairs" and result and not failed:
+    kind = str(table(config, "batches").get("class_path"))
+    if kind.endswith(".PairBatches") and result and not failed:
         scores = _array(folder / "scores.npy", layout, missing)
-    if table(config, "weights"):
+    if table(config, "inputs", "weights"):
         weights = _array(folder / "weights.npy", layout, missing)
     return StageRecord(name, config, result, _metrics(folder / "metrics.csv", missing), scores, weights)
 
 
-def _json(path: Path, meaning: str, missing: list[str]) -> dict[str, Any]:
+def _noted(
+    read: Callable[[Path], Mapping[str, Any]], path: Path, meaning: str, missing: list[str]
+) -> Mapping[str, Any]:
+    """What a file says, read by its reader from its folder; nothing and a note where it is not there or damaged."""
     if not path.exists():
         missing.append(f"{_place(path)} not there: {meaning}")
         return {}
     try:
-        found = read_json(path)
+        return read(path.parent)
     except UserError as error:
         missing.append(str(error))
         return {}
-    if not isinstance(found, dict):
-        missing.append(f"{_place(path)}: {type(found).__name__} found, expected keys and values")
-        return {}
-    return found
 
 
 def _layout(path: Path, config: dict[str, Any], missing: list[str]) -> Layout | None:
@@ -196,12 +200,14 @@ def _layout(path: Path, config: dict[str, Any], missing: list[str]) -> Layout | 
     try:
         if (path / LAYOUT).exists():
             return Layout.read(path / LAYOUT)
+        from tailo_pl.runs.folder import load_run  # with all that training needs, which takes seconds to import
+
         experiment = load_run(path)
-        known = read_json(path / "data.json")["fingerprint"]
+        known = read_data(path)["fingerprint"]
         if task_fingerprint(experiment.source, experiment.setting) != known:
             raise UserError("its data has changed since")
         return Layout.of(experiment.task)
-    except (UserError, KeyError, TypeError) as error:
+    except UserError as error:
         missing.append(f"{LAYOUT} not there or unreadable, so nothing per trajectory is shown ({error})")
         return None
 
@@ -266,8 +272,3 @@ def _place(path: Path) -> str:
 
 def _items(value: Any) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def is_number(value: Any) -> TypeGuard[float]:
-    """Whether this is a finite number."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and bool(np.isfinite(value))

@@ -62,17 +62,3 @@ def _estimate(value: float, drawn: NDArray[np.float64], counts: list[int]) -> Es
         return Estimate(value, None)
     low, high = np.quantile(drawn, (0.025, 0.975))
     return Estimate(value, (float(low), float(high)))
-
-
-def rank_correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:
-    """Spearman's correlation of two rankings of the same things, ties at their mean rank; None if one is constant."""
-    first, second = _ranks(one), _ranks(other)
-    if first.std() == 0 or second.std() == 0:
-        return None
-    return float(np.corrcoef(first, second)[0, 1])
-
-
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    ordered = np.sort(values)
-    left, right = (np.searchsorted(ordered, values, side=side) for side in ("left", "right"))
-    return np.asarray((left + right) / 2)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,8 +12,11 @@ from tailo_pl.errors import UserError
 from tailo_pl.files import write_text
 from tailo_pl.report.contents import contents_of
 from tailo_pl.report.drawing import draw_figures
+from tailo_pl.report.groups import only_once
 from tailo_pl.report.page import render_page
 from tailo_pl.report.reading import RunRecord, read_run
+
+log = logging.getLogger(__name__)
 
 
 class Written(NamedTuple):
@@ -36,7 +40,7 @@ def write_report(
         video: an episode to embed; None: none.
     """
     require_writable(out)
-    records = _once([read_run(path) for path in {path.resolve(): path for path in runs}.values()])
+    records = only_once(_readable({path.resolve(): path for path in runs}.values()))
     contents = contents_of(records, title)
     page = render_page(contents, video)
     drawn = draw_figures(contents.figures, figures) if figures is not None else []
@@ -57,12 +61,17 @@ def require_writable(out: Path) -> None:
         raise UserError(f"{out}: cannot be written (Permission denied)")
 
 
-def _once(records: Sequence[RunRecord]) -> list[RunRecord]:
-    """Of runs that differ in their name and place alone, the one that got furthest."""
-    best: dict[str, RunRecord] = {}
-    for record in records:
-        told = {key: value for key, value in record.config.items() if key not in ("name", "runs")}
-        known = repr([told, record.data.get("fingerprint")])
-        if known not in best or (record.summary and not best[known].summary):
-            best[known] = record
-    return list(best.values())
+def _readable(runs: Iterable[Path]) -> list[RunRecord]:
+    """All runs but those that cannot be read, of which each is named in a line; none at all is an error."""
+    records: list[RunRecord] = []
+    broken: list[UserError] = []
+    for path in runs:
+        try:
+            records.append(read_run(path))
+        except UserError as error:
+            broken.append(error)
+    for line in broken if records else broken[1:]:
+        log.warning("%s; this run is left out", line)
+    if not records:
+        raise broken[0]
+    return records

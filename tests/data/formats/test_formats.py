@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tailo_pl.data.formats import SUFFIXES, open_file, record_file, write_file, writing
-from tailo_pl.data.imports import read_exactly
+from tailo_pl.data.formats.imports import read_exactly
 from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.errors import UserError
 
@@ -173,7 +173,7 @@ class TestOpening:
 
     def test_large_libraries_are_imported_when_needed(self) -> None:
         program = (
-            "import sys, tailo_pl.data.formats, tailo_pl.data.imports\n"
+            "import sys, tailo_pl.data.formats, tailo_pl.data.formats.imports\n"
             "print([name for name in ('pyarrow', 'h5py', 'torch') if name in sys.modules])"
         )
         result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -16,8 +16,10 @@ from helpers.reading import read_whole, refusal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailo_pl.data.formats import hdf5, record_file
+from tailo_pl.data.formats import hdf5, hdf5_columns, record_file
+from tailo_pl.data.formats.columns import Columns
 from tailo_pl.data.formats.hdf5 import Hdf5File, write_hdf5
+from tailo_pl.data.formats.imports import import_files
 from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.errors import UserError
 
@@ -122,9 +124,9 @@ class TestReading:
     def test_chunks_are_unpacked_once(self, make, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(record_file, "BATCH_BYTES", 5 * 12)
         path, unpacked = make(chunks=(7, 2), compression="gzip"), []
-        inflate = hdf5._inflate
+        inflate = hdf5_columns._inflate
         monkeypatch.setitem(
-            hdf5._UNPACK, h5py.h5z.FILTER_DEFLATE, lambda *given: unpacked.append(given) or inflate(*given)
+            hdf5_columns._UNPACK, h5py.h5z.FILTER_DEFLATE, lambda *given: unpacked.append(given) or inflate(*given)
         )
         read(path)
         assert len(unpacked) == 8 * 2
@@ -279,6 +281,18 @@ class TestNotSound:
         with h5py.File(path, "a") as file:
             file["y"] = STATES[1:]
         assert refused(path).endswith("y: 49 rows found, expected 50 as in x")
+
+    @pytest.mark.parametrize("name", ["terminals", "done", "timeouts", "actions", "rewards", "episode"])
+    def test_a_group_where_a_dataset_belongs(self, tmp_path: Path, name: str) -> None:
+        """Taken for not recorded, `terminals` would make one trajectory of all."""
+        path = tmp_path / "x.hdf5"
+        with h5py.File(path, "w") as file:
+            file["observations"] = np.zeros((4, 2))
+            file["step"] = np.arange(4)
+            file.create_group(name)["values"] = np.array([0, 1, 0, 1])
+        with pytest.raises(UserError) as caught:
+            import_files([path], Hdf5File, tmp_path, Columns())
+        assert str(caught.value) == f"{path}: {name}: a group found, expected a dataset of this file"
 
     def test_group_in_itself(self, make) -> None:
         path = make()

@@ -193,6 +193,17 @@ class TestRefusing:
         monkeypatch.setattr(record_file, "_ALWAYS_ALLOWED", 1 << 16)
         assert "unpacks from" in refused(save(path, x=np.zeros(10_000_000)))
 
+    def test_far_more_text_than_file(self, path: Path) -> None:
+        save(path, {"compression": "zstd"}, x=pa.array(["a" * (100 << 20)]))
+        before = pa.default_memory_pool().bytes_allocated()
+        assert "unpacks from" in refused(path)
+        assert pa.default_memory_pool().bytes_allocated() - before < 1 << 20
+
+    def test_a_vector_of_millions(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(record_file, "_MOST_EXPANSION", 1 << 30)
+        lists = pa.ListArray.from_arrays(pa.array([0, 4_000_000], pa.int32()), pa.array(np.zeros(4_000_000)))
+        assert refused(save(path, x=lists)) == "x: 4,000,000 numbers in a row found, expected a vector"
+
     def test_names_that_differ_from_arrows_own(self, path: Path) -> None:
         """The description at the end has no checksum, but most files have two."""
         save(path, actions=np.arange(3), odd=np.arange(3))

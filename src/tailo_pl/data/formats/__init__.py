@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tailo_pl.data.formats.damage import one_line
 from tailo_pl.data.formats.record_file import RecordFile
 from tailo_pl.data.trajectories import Trajectories
-from tailo_pl.errors import UserError
+from tailo_pl.errors import UserError, one_line
 from tailo_pl.files import whole_file
 
 # Module, class that reads, function that writes. Imported when needed: some of them bring large libraries along.

@@ -14,12 +14,12 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.csv as arrow_csv  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from tailo_pl.data.columns import ALIASES
-from tailo_pl.data.formats.damage import damage_told, one_line
+from tailo_pl.data.formats.columns import ALIASES
+from tailo_pl.data.formats.damage import damage_told
 from tailo_pl.data.formats.record_file import Field, RecordFile
 from tailo_pl.data.formats.writing import batches, numbered_columns, written_arrays
 from tailo_pl.data.trajectories import Trajectories
-from tailo_pl.errors import UserError
+from tailo_pl.errors import UserError, one_line
 
 _BLOCK_BYTES = 1 << 20
 _MOST_COLUMNS = 10_000

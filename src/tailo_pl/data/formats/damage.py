@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tailo_pl.errors import UserError
-
-_LONGEST = 200
-
-
-def one_line(text: object) -> str:
-    """Text of any origin, shortened and without line breaks or other characters that cannot be shown."""
-    words = " ".join(str(text).split())
-    shown = "".join(letter if letter.isprintable() else "?" for letter in words[:_LONGEST])
-    return shown + ("…" if len(words) > _LONGEST else "")
+from tailo_pl.errors import UserError, one_line
 
 
 @contextmanager

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tailo_pl.data.formats.damage import damage_told, one_line
+from tailo_pl.data.formats.damage import damage_told
 from tailo_pl.data.formats.record_file import Field, RecordFile
 from tailo_pl.data.formats.writing import batches, patient_file, written_arrays
 from tailo_pl.data.trajectories import Trajectories
-from tailo_pl.errors import UserError
+from tailo_pl.errors import UserError, one_line
 
 _DAMAGED = "damaged or not a PyTorch file of recorded steps"
 

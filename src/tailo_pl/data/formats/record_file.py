@@ -78,8 +78,13 @@ class RecordFile(ABC):
         if dtype.kind not in "biuf" or dtype.itemsize > 8:
             raise UserError(f"{self.path}: {name}: type {dtype} found, expected numbers")
 
-    def require_plausible(self, decoded: int) -> None:
-        """Refuse a file whose fields are absurdly larger than the file: it was made to fill memory or disk."""
+    def require_plausible(self, decoded: int, allowed: int | None = None) -> None:
+        """Refuse a file whose fields are absurdly larger than the file: it was made to fill memory or disk.
+
+        Args:
+            decoded: bytes its fields take in memory.
+            allowed: as many are not absurd however small the file is; None: a gigabyte.
+        """
         size = self.path.stat().st_size
-        if decoded > max(_ALWAYS_ALLOWED, _MOST_EXPANSION * size):
+        if decoded > max(_ALWAYS_ALLOWED if allowed is None else allowed, _MOST_EXPANSION * size):
             raise UserError(f"{self.path}: unpacks from {size:,} to {decoded:,} bytes, expected at most 1000 times")

@@ -2,50 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from tailo_pl.data import cache
-from tailo_pl.data.sources import locomotion, pointmaze
+from tailo_pl.data.sources.recipe import Recipe
 from tailo_pl.data.sources.source import Source
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
 
 
-@dataclass(frozen=True)
-class Part:
-    """How one part is made: its identity (seed aside) and its maker, which takes the seed."""
-
-    identity: dict[str, object]
-    make: Callable[[int], Trajectories]
-
-
-def _parts(env: str, padded: bool) -> dict[str, Part]:
-    if env == "pointmaze":
-        return {"directions": Part(pointmaze.identity(), pointmaze.directions)}
-    if env in locomotion.TASKS:
-        return {
-            name: Part(locomotion.identity(part, padded), partial(locomotion.make, env, name, part, padded))
-            for name, part in locomotion.parts(env).items()
-        }
-    raise UserError(f"source bundled: env {env!r} given, expected one of {', '.join(('pointmaze', *locomotion.TASKS))}")
-
-
 class Bundled(Source):
-    """Data rolled out here from policies that come with the package, cached under TAILO_HOME.
+    """Data made here by the recipe of an environment, cached under TAILO_HOME.
 
     Args:
         env: which environment.
+        recipe: how its data is made; None: it makes none.
         seed: of all randomness in the data.
-        pad_contact_forces: ant only: its 27 numbers followed by 84 zeros, as D4RL recorded it.
     """
 
-    def __init__(self, env: str, seed: int = 0, pad_contact_forces: bool = False) -> None:
+    def __init__(self, env: str, recipe: Recipe | None = None, seed: int = 0) -> None:
+        if recipe is None:
+            raise UserError(f"env {env}: makes no data of its own, expected source=files, d4rl or minari")
         self._env = env
         self._seed = seed
-        self._parts = _parts(env, pad_contact_forces)
+        self._parts = recipe.parts
         self._open: dict[str, Trajectories] = {}
 
     def part(self, name: str) -> Trajectories:

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from tailo_pl.data import cache
-from tailo_pl.data.columns import Columns
 from tailo_pl.data.download import fetch
+from tailo_pl.data.formats.columns import Columns
 from tailo_pl.data.formats.hdf5 import Hdf5File
-from tailo_pl.data.imports import Ending, import_files
+from tailo_pl.data.formats.imports import import_files
+from tailo_pl.data.formats.step_reader import Ending
 from tailo_pl.data.sources.d4rl_datasets import DATASETS
 from tailo_pl.data.sources.source import Bounds, Source
 from tailo_pl.data.trajectories import Trajectories

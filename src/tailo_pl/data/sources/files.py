@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from tailo_pl.data import cache
-from tailo_pl.data.columns import Columns
 from tailo_pl.data.formats import SUFFIXES, open_file
-from tailo_pl.data.imports import import_files
+from tailo_pl.data.formats.columns import Columns
+from tailo_pl.data.formats.imports import import_files
 from tailo_pl.data.sources.source import Bounds, Source
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError

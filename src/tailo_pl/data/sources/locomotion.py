@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 
 import numpy as np
@@ -13,10 +14,12 @@ from threadpoolctl import threadpool_limits
 
 from tailo_pl.data.progress import listener
 from tailo_pl.data.recorder import record
+from tailo_pl.data.sources.recipe import Part, Recipe
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.bodies import STOCK
 from tailo_pl.envs.evaluation import Actor, episode_seeds
-from tailo_pl.envs.locomotion import HORIZON, LocomotionTask
+from tailo_pl.envs.locomotion import HORIZON, Locomotion
+from tailo_pl.errors import UserError
 from tailo_pl.experts import expert_checksum, expert_facts, expert_names, load_expert
 
 TASKS = ("hopper", "halfcheetah", "walker2d", "ant")
@@ -52,6 +55,27 @@ class Rollouts:
         """What decides these episodes besides seed and simulator."""
         checksum = None if self.policy is None else expert_checksum(self.policy)
         return {**vars(self), "sha256": checksum}
+
+
+class LocomotionRecipe(Recipe):
+    """Parts `expert`, `medium`, `medium-expert`, `medium-replay`, `random`, and `mismatch` where there is one.
+
+    Args:
+        task: hopper, halfcheetah, walker2d or ant.
+        pad_contact_forces: ant only: its 27 numbers followed by 84 zeros, as D4RL recorded it.
+    """
+
+    def __init__(self, task: str, pad_contact_forces: bool = False) -> None:
+        if task not in TASKS:
+            raise UserError(f"env.data: task {task!r} given, expected one of {', '.join(TASKS)}")
+        self._task, self._padded = task, pad_contact_forces
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        return {
+            name: Part(identity(part, self._padded), partial(make, self._task, name, part, self._padded))
+            for name, part in parts(self._task).items()
+        }
 
 
 def parts(task: str) -> dict[str, list[Rollouts]]:
@@ -114,7 +138,7 @@ def _labelled(task: str, name: str, part: list[Rollouts]) -> list[tuple[str, Rol
 
 
 def _roll_out(task: str, rollouts: Rollouts, padded: bool, seed: int, label: str) -> Trajectories:
-    environment = LocomotionTask(task, rollouts.body, padded)
+    environment = Locomotion(task, rollouts.body, padded)
     simulator = environment.simulator(min(ROWS, rollouts.episodes or ROWS))
     # Each kind of episodes has a stream of its own, whatever else the part holds.
     stream = f"data/{rollouts.policy}/{rollouts.noise_share}/{rollouts.body}"

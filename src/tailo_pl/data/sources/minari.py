@@ -19,24 +19,22 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from tailo_pl.data import cache
-from tailo_pl.data.imports import ArrayWriter
+from tailo_pl.data.formats.array_files import ArrayWriter
 from tailo_pl.data.progress import listener
 from tailo_pl.data.sources.source import Bounds, Source
 from tailo_pl.data.trajectories import Trajectories
+from tailo_pl.envs.observations import Piece, follow, pieces
 from tailo_pl.errors import UserError
 
 _MAKER = 1  # of the cache entries: count up when the same dataset would be written differently
-_NUMERIC = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 log = logging.getLogger(__name__)
 
 
 class Minari(Source):
     """Minari datasets: a part is one dataset, whose trajectories all bear the dataset's id as their origin.
 
-    A state is the observation as one row of float32. Observations in several pieces (Dict and Tuple spaces) are put
-    side by side: in the order of `keys`, or all of them with the keys sorted on every level. A piece within another
-    is called `outer/inner`, and the pieces of a tuple 0, 1 and so on. Arrays of several ranks are taken row by row,
-    and a discrete observation is one number.
+    A state is the observation as one row of float32, its pieces in the order of `tailo_pl.envs.observations.pieces`,
+    which is that of env=gym too.
 
     Args:
         parts: Minari's id (`mujoco/hopper/expert-v0`) for each name of a part. A name not among them is an id itself.
@@ -77,21 +75,6 @@ class Minari(Source):
 
 
 @dataclass(frozen=True)
-class _Piece:
-    """A field of an episode, or a piece of one.
-
-    Args:
-        name: what messages call it.
-        path: the keys that lead to it within the field.
-        width: numbers per step.
-    """
-
-    name: str
-    path: tuple[str | int, ...]
-    width: int
-
-
-@dataclass(frozen=True)
 class _Dataset:
     """A dataset that Minari has opened."""
 
@@ -114,7 +97,7 @@ class _Dataset:
 
         Minari also has the state after an episode's last step. It is left out: nobody acted in it.
         """
-        actions, pieces = self._action_piece(), self._observation_pieces(keys)
+        actions, wanted = self._action_piece(), self._observation_pieces(keys)
         episodes, total = self.opened.total_episodes, self.opened.total_steps
         if not episodes:
             raise _error(self.id, "no episodes found, expected at least one")
@@ -127,13 +110,13 @@ class _Dataset:
                 seen += steps
                 if not steps:
                     continue
-                observed = [self._follow(piece, episode.observations, number) for piece in pieces]
+                observed = [self._follow(piece, episode.observations, number) for piece in wanted]
                 if all(len(values) == steps for values in observed):
                     # Some published datasets lost an observation in a few episodes (Minari's issue 199). Nothing says
                     # which one, so states and actions may be out of step.
                     incomplete += 1
                     continue
-                states = [self._numbers(*pair, number, steps, steps + 1) for pair in zip(pieces, observed, strict=True)]
+                states = [self._numbers(*pair, number, steps, steps + 1) for pair in zip(wanted, observed, strict=True)]
                 writer.add(
                     {
                         "observations": np.concatenate(states, axis=1),
@@ -162,40 +145,18 @@ class _Dataset:
         bounded = np.isfinite(low).all() and np.isfinite(high).all()
         return (tuple(low.tolist()), tuple(high.tolist())) if bounded else None
 
-    def _action_piece(self) -> _Piece:
+    def _action_piece(self) -> Piece:
         space = self.opened.action_space
         if not isinstance(space, spaces.Box):
             raise _error(self.id, f"actions: space {type(space).__name__} found, expected Box (continuous actions)")
-        return _Piece("actions", (), _width(space))
+        return Piece("actions", (), int(np.prod(space.shape)))
 
-    def _observation_pieces(self, keys: Sequence[str] | None) -> list[_Piece]:
+    def _observation_pieces(self, keys: Sequence[str] | None) -> list[Piece]:
         """The pieces of the observation that were asked for, in that order."""
-        there = {"/".join(map(str, path)): (path, space) for path, space in _leaves(self.opened.observation_space)}
-        if keys is not None and "" in there:
-            kind = type(self.opened.observation_space).__name__
-            raise _error(self.id, f"source.keys: {', '.join(keys)} given, but the observations are one {kind}")
-        chosen: list[str] = []
-        for key in there if keys is None else keys:
-            found = [name for name in there if name == key or name.startswith(f"{key}/")]
-            if not found:
-                near = difflib.get_close_matches(key, there, n=1)
-                hint = f" (did you mean {near[0]}?)" if near else ""
-                raise _error(self.id, f"source.keys: no {key!r} found, expected some of {', '.join(there)}{hint}")
-            chosen += found
-        for name in chosen:
-            space = there[name][1]
-            if chosen.count(name) > 1:
-                raise _error(self.id, f"source.keys: {name!r} chosen twice")
-            if not isinstance(space, _NUMERIC):
-                numeric = ", ".join(name for name, (_, other) in there.items() if isinstance(other, _NUMERIC))
-                raise _error(
-                    self.id,
-                    f"{_observations(name)}: space {type(space).__name__} found, expected numbers; "
-                    f"choose with source.keys among {numeric or 'none'}",
-                )
-        if not chosen:
-            raise _error(self.id, "observations: an empty space found, expected at least one number")
-        return [_Piece(_observations(name), there[name][0], _width(there[name][1])) for name in chosen]
+        try:
+            return pieces(self.opened.observation_space, keys, "source.keys")
+        except UserError as error:
+            raise _error(self.id, str(error)) from error
 
     def _episodes(self) -> Iterator[tuple[int, Any]]:
         """Every episode with its number, read one at a time."""
@@ -210,19 +171,17 @@ class _Dataset:
                 return
             yield number, episode
 
-    def _follow(self, piece: _Piece, field: Any, number: int) -> Any:
+    def _follow(self, piece: Piece, field: Any, number: int) -> Any:
         try:
-            for key in piece.path:
-                field = field[key]
+            return follow(field, piece)
         except (KeyError, IndexError, TypeError) as error:
             raise _damaged(self.id, self.folder, f"{piece.name}: none found in episode {number}") from error
-        return field
 
     def _column(self, field: str, episode: Any, number: int) -> NDArray[np.float32]:
         steps = len(episode.rewards)
-        return self._numbers(_Piece(field, (), 1), getattr(episode, field), number, steps, steps)[:, 0]
+        return self._numbers(Piece(field, (), 1), getattr(episode, field), number, steps, steps)[:, 0]
 
-    def _numbers(self, piece: _Piece, values: Any, number: int, steps: int, expected: int) -> NDArray[np.float32]:
+    def _numbers(self, piece: Piece, values: Any, number: int, steps: int, expected: int) -> NDArray[np.float32]:
         """The first `steps` entries of the `expected` there should be, (steps, width)."""
         array = np.asarray(values)
         if array.dtype.kind not in "biuf":
@@ -324,28 +283,6 @@ def _hint(dataset_id: str) -> str:
     """Datasets on this machine with a similar id."""
     near = difflib.get_close_matches(dataset_id, [name for name, _, _ in local_datasets()], n=3)
     return f" (did you mean {' or '.join(near)}?)" if near else ""
-
-
-def _leaves(
-    space: spaces.Space[Any], path: tuple[str | int, ...] = ()
-) -> Iterator[tuple[tuple[str | int, ...], spaces.Space[Any]]]:
-    """The pieces of a space with the keys that lead to them, in the order of a state."""
-    if isinstance(space, spaces.Dict):
-        for key in sorted(space.spaces):
-            yield from _leaves(space.spaces[key], (*path, key))
-    elif isinstance(space, spaces.Tuple):
-        for number, piece in enumerate(space.spaces):
-            yield from _leaves(piece, (*path, number))
-    else:
-        yield path, space
-
-
-def _width(space: spaces.Space[Any]) -> int:
-    return int(np.prod(space.shape or ()))
-
-
-def _observations(name: str) -> str:
-    return f"observations {name}".rstrip()
 
 
 def _said(error: Exception) -> str:

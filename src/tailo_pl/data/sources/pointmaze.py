@@ -7,6 +7,7 @@ from importlib.metadata import version
 import numpy as np
 
 from tailo_pl.data.recorder import record
+from tailo_pl.data.sources.recipe import Part, Recipe
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.evaluation import episode_seeds
 from tailo_pl.envs.pointmaze import GOALS, PointMaze, controller
@@ -14,6 +15,14 @@ from tailo_pl.envs.pointmaze import GOALS, PointMaze, controller
 EPISODES = 148  # each way: 592 trajectories, about 53,000 steps
 NOISE = 0.5
 ROWS = 4
+
+
+class PointMazeRecipe(Recipe):
+    """One part, `directions`: as many trajectories to each side."""
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        return {"directions": Part(identity(), directions)}
 
 
 def identity() -> dict[str, object]:

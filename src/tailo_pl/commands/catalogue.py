@@ -1,0 +1,112 @@
+"""The catalogue: what data is known by name, what of it is on disk, and how to open any of it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from omegaconf import OmegaConf
+
+from tailo_pl.config.choices import choice_file, choices, resolved
+from tailo_pl.config.parsing import as_class, build
+from tailo_pl.data.formats.columns import Columns
+from tailo_pl.data.formats.imports import read_exactly
+from tailo_pl.data.sources import d4rl, minari
+from tailo_pl.data.sources.bundled import Bundled
+from tailo_pl.data.sources.d4rl_datasets import DATASETS
+from tailo_pl.data.sources.files import expand
+from tailo_pl.data.sources.recipe import Recipe
+from tailo_pl.data.trajectories import Trajectories
+from tailo_pl.errors import UserError
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One data set.
+
+    Args:
+        name: by which `open_data` finds it.
+        source: bundled, d4rl or minari.
+        path: where it is, or would be.
+        size: bytes on disk; None: not there.
+    """
+
+    name: str
+    source: str
+    path: str
+    size: int | None
+
+
+def list_data(source: str | None = None) -> Iterator[Entry]:
+    """What is known: all of one source, or all bundled data and whatever else is on disk."""
+    if source in (None, "bundled"):
+        yield from _bundled()
+    if source in (None, "d4rl"):
+        for entry in _d4rl():
+            if source or entry.size is not None:
+                yield entry
+    if source in (None, "minari"):
+        for name, path, size in minari.local_datasets():
+            yield Entry(f"minari:{name}", "minari", str(path), size)
+
+
+def _bundled() -> Iterator[Entry]:
+    for env in environments():
+        source = bundled(env)
+        for part in source.part_names:
+            folder = source.folder(part)
+            yield Entry(f"{env}/{part}", "bundled", str(folder), _size(folder))
+
+
+def _d4rl() -> Iterator[Entry]:
+    for name in DATASETS:
+        path = d4rl.dataset_path(name)
+        yield Entry(name, "d4rl", str(path), path.stat().st_size if path.is_file() else None)
+
+
+def environments() -> list[str]:
+    """The environments that make data of their own: their configuration names a recipe under `data`."""
+    return [env for env in choices("env") if OmegaConf.select(OmegaConf.load(choice_file("env", env)), "data")]
+
+
+def bundled(env: str) -> Bundled:
+    """The bundled data of one of the `environments`, in the form its configuration asks for."""
+    config = resolved(OmegaConf.create({"env": OmegaConf.load(choice_file("env", env))}))["env"]
+    recipe = build(Recipe, as_class(config["data"], "env.data"), "env.data")  # type: ignore[type-abstract]
+    return Bundled(config["name"], recipe)
+
+
+def open_data(names: list[str], columns: Columns | None = None, *, finite: bool = True) -> Trajectories:
+    """Data by name or path.
+
+    Args:
+        names: `walker2d/expert` (bundled), `hopper-expert-v2` (D4RL), `minari:ID`, or files, folders and patterns.
+        columns: for files: which field holds what.
+        finite: for files: refuse NaN and infinity.
+    """
+    if len(names) > 1:
+        return read_exactly(expand("data", names), columns, finite=finite)
+    name = names[0]
+    env, _, part = name.partition("/")
+    if part and env in environments() and not Path(name).exists():
+        return bundled(env).part(part)
+    if name.startswith("minari:"):
+        return minari.Minari().part(name.removeprefix("minari:"))
+    if name in DATASETS:
+        return d4rl.D4RL().part(name)
+    if not Path(name).suffix and not Path(name).exists() and "*" not in name:
+        known = [*DATASETS, *(entry.name for entry in _bundled())]
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise UserError(
+            f"data: {name!r} given, expected a file, ENV/PART of `tailo data list`, a D4RL name or minari:ID{hint}"
+        )
+    return read_exactly(expand("data", name), columns, finite=finite)
+
+
+def _size(folder: Path) -> int | None:
+    if not folder.is_dir():
+        return None
+    return sum(file.stat().st_size for file in folder.iterdir())

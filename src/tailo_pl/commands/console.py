@@ -1,0 +1,274 @@
+"""What the command line shows, as rich tables."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.filesize import decimal
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from tailo_pl.data.progress import listener
+from tailo_pl.runs.table import COLUMNS, Row
+from tailo_pl.screen import console, show
+
+if TYPE_CHECKING:  # tables and reports need none of it, and it takes seconds to import
+    from tailo_pl.commands.catalogue import Entry
+    from tailo_pl.config.experiment import Experiment
+    from tailo_pl.data.inspection import Inspection
+    from tailo_pl.data.trajectories import Trajectories
+    from tailo_pl.envs.evaluation import Evaluation
+    from tailo_pl.policies.export import Exported
+    from tailo_pl.policies.film import Played
+    from tailo_pl.report.writing import Written
+    from tailo_pl.runs.scoring import Scores
+
+_USAGE = {
+    "onnx": """\
+import gymnasium
+from tailo_pl import load_policy# or onnxruntime alone: input "states", output "actions", float32
+
+policy = load_policy("{path}")
+env = gymnasium.make("YOUR-ENV")
+observation, _ = env.reset(seed=0)
+done = False
+while not done:
+    observation, reward, terminated, truncated, _ = env.step(policy(observation))
+    done = terminated or truncated
+""",
+    "torch_export": """\
+import torch
+
+# torch.export.load unpickles: only for files you made yourself
+policy = torch.export.load("{path}").module()
+with torch.inference_mode():
+    actions = policy(torch.zeros(1, {dim}))   # raw states, any number of rows
+""",
+}
+
+
+@contextmanager
+def making_data() -> Iterator[None]:
+    """Show a bar for every part of the data that is being made meanwhile."""
+    tasks: dict[str, TaskID] = {}
+    bar = Progress(
+        TextColumn("making {task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        console=console(stderr=True),
+    )
+
+    def tell(what: str, done: int, total: int) -> None:
+        bar.start()  # only now: usually the data is there and nothing is to be shown
+        if what not in tasks:
+            tasks[what] = bar.add_task(what, total=total)
+        bar.update(tasks[what], completed=min(done, total))
+
+    token = listener.set(tell)
+    try:
+        yield
+    finally:
+        listener.reset(token)
+        if tasks:
+            bar.stop()
+
+
+def show_data(experiment: Experiment, run_dir: Path) -> None:
+    """Before training: what is run on which data."""
+    from tailo_pl.runs.describe import describe_data
+
+    data = describe_data(experiment)
+    names = experiment.names
+    out = console(stderr=True)
+    out.print(
+        f"[bold]{names['env']}[/] · setting {names['setting']} · method {names['method']} · preset {names['preset']} "
+        f"· seed {experiment.config['seed']}"
+    )
+    out.print(f"data {data['source']} (fingerprint {data['fingerprint']})")
+    out.print(f"TS {data['ts']['states']:,} states in {data['ts']['trajectories']:,} trajectories")
+    counts = [f"{origin} {part['trajectories']:,}" for origin, part in data["ta"]["origins"].items()]
+    origins = ", ".join(counts[:6]) + (f" and {len(counts) - 6} more" if len(counts) > 6 else "")
+    out.print(f"TA {data['ta']['steps']:,} steps in {data['ta']['trajectories']:,} trajectories ({origins})")
+    out.print(f"run {run_dir}", highlight=False, soft_wrap=True)
+
+
+def show_summary(summary: dict[str, Any], run_dir: Path) -> None:
+    """After training: one table, then the score and the path of the policy."""
+    table = Table(title=f"{summary['method']} on {summary['env']}, setting {summary['setting']}")
+    for column in ("stage", "steps", "ended", "seconds", "CPU s", "quality", "score"):
+        table.add_column(column, justify="left" if column in ("stage", "ended", "quality") else "right")
+    for stage in summary["stages"]:
+        last = stage is summary["stages"][-1]
+        table.add_row(
+            stage["stage"] + (" (reused)" if stage["reused_from"] else ""),
+            f"{stage['steps']:,}",
+            _ended(stage["stopped"]),
+            f"{stage['seconds']:.1f}",
+            f"{stage['cpu_seconds']:.1f}",
+            _quality(stage["quality"]),
+            _score(summary) if last else "",
+        )
+    show(table)
+    if summary["score"] is not None:
+        console().print(f"reference of the score: {summary['reference']['source']}", highlight=False, soft_wrap=True)
+    if not summary["failure"]:
+        console().print(f"policy {run_dir / summary['checkpoint']}", highlight=False, soft_wrap=True)
+
+
+def show_evaluation(evaluation: Evaluation, run_dir: Path, *, as_json: bool = False) -> None:
+    """The outcome of `tailo evaluate`."""
+    if as_json:
+        sys.stdout.write(json.dumps({"run": str(run_dir), **asdict(evaluation)}, indent=1) + "\n")
+        return
+    table = Table(title=f"{evaluation.episodes} episodes of {run_dir}")
+    for column in ("score", "return", "length", "success"):
+        table.add_column(column, justify="right")
+    table.add_row(
+        f"{evaluation.score:.1f} ± {evaluation.score_std:.1f}",
+        "" if evaluation.mean_return is None else f"{evaluation.mean_return:.2f}",
+        f"{evaluation.mean_length:.1f}",
+        "" if evaluation.success is None else f"{evaluation.success:.2f}",
+    )
+    show(table)
+
+
+def show_table(rows: list[Row]) -> None:
+    """The outcome of `tailo table`; columns that say nothing are left out."""
+    cells = [row.cells() for row in rows]
+    shown = [at for at, column in enumerate(COLUMNS) if column != "data" and any(line[at] for line in cells)]
+    table = Table()
+    for at in shown:
+        table.add_column(
+            COLUMNS[at],
+            justify="right" if COLUMNS[at] in ("score", "failed", "CPU s") else "left",
+            no_wrap=COLUMNS[at] == "score",
+        )
+    for line in cells:
+        table.add_row(*(escape(line[at]) for at in shown))
+    show(table)
+
+
+def show_report(written: Written) -> None:
+    """The outcome of `tailo report`: what was missing, then where everything lies."""
+    for line in written.missing:
+        console(stderr=True).print(f"missing: {line}", highlight=False, markup=False, soft_wrap=True)
+    out = console()
+    if written.figures:
+        out.print(
+            f"{len(written.figures)} files of figures in {written.figures[0].parent}", highlight=False, soft_wrap=True
+        )
+    out.print(f"report {written.page}", highlight=False, markup=False, soft_wrap=True)
+
+
+def show_listing(entries: Sequence[Entry], *, as_json: bool, complete: bool) -> None:
+    """The outcome of `tailo data list`."""
+    if as_json:
+        sys.stdout.write(json.dumps([asdict(entry) for entry in entries], indent=1) + "\n")
+        return
+    table = Table(title="data")
+    for column in ("name", "source", "on disk", "where"):
+        table.add_column(column, justify="right" if column == "on disk" else "left", overflow="fold")
+    for entry in entries:
+        there = entry.size is not None
+        table.add_row(entry.name, entry.source, decimal(entry.size or 0) if there else "–", entry.path if there else "")
+    show(table)
+    if not complete:
+        console().print(
+            "– is made or downloaded when it is used. `tailo data list d4rl` names all of D4RL's data sets.",
+            highlight=False,
+        )
+
+
+def show_inspection(inspection: Inspection, *, as_json: bool) -> None:
+    """The outcome of `tailo data inspect`."""
+    from tailo_pl.commands.inspection_table import tables
+
+    if as_json:
+        sys.stdout.write(json.dumps(asdict(inspection), indent=1) + "\n")
+        return
+    for table in tables(inspection):
+        show(table)
+
+
+def show_converted(trajectories: Trajectories, path: Path) -> None:
+    """The outcome of `tailo data convert`."""
+    console().print(
+        f"{trajectories.steps:,} steps in {len(trajectories):,} trajectories written to {path}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def show_scores(scores: Scores, trajectories: Trajectories, what: str, path: Path) -> None:
+    """The outcome of `tailo score`: the trajectories that score highest and lowest."""
+    table = Table(title=f"{len(trajectories):,} trajectories of {what}")
+    for column in ("trajectory", "origin", "steps", "mean score", "weight"):
+        table.add_column(column, justify="left" if column == "origin" else "right")
+    means, shares = trajectories.mean(scores.score), trajectories.mean(scores.weight) * trajectories.lengths
+    best = means.argsort()[::-1]
+    for number in best[:5].tolist() + (best[-5:].tolist() if len(best) > 10 else best[5:].tolist()):
+        table.add_row(
+            str(number),
+            str(trajectories.origins[number]),
+            f"{trajectories.lengths[number]:,}",
+            f"{means[number]:.3f}",
+            f"{shares[number] / shares.sum():.2%}",
+        )
+    show(table)
+    out = console()
+    if len(best) > 10:
+        out.print("the five that score highest and the five that score lowest")
+    out.print(f"scores {path}", highlight=False, soft_wrap=True)
+
+
+def show_exported(written: Sequence[Exported], run_dir: Path) -> None:
+    """The outcome of `tailo export`: the files, and how other programs use them."""
+    from tailo_pl.policies.export import CHECKED_STATES
+
+    table = Table(title=f"policy of {run_dir}")
+    table.add_column("format")
+    table.add_column("max difference", justify="right")
+    table.add_column("file", overflow="fold")
+    for one in written:
+        table.add_row(one.format, f"{one.difference:.1e}", str(one.path))
+    show(table)
+    out = console()
+    out.print(f"checked against the original on {CHECKED_STATES:,} states", highlight=False)
+    for one in written:
+        example = _USAGE[one.format].format(path=one.path, dim=one.observation_dim)
+        out.print(f"\n# {one.format}\n{example}", highlight=False, markup=False, soft_wrap=True, end="")
+
+
+def show_film(played: Sequence[Played], run_dir: Path, path: Path) -> None:
+    """The outcome of `tailo play`."""
+    table = Table(title=f"episodes of {run_dir}")
+    for column in ("episode", "return", "length", "ended by itself"):
+        table.add_column(column, justify="right")
+    for number, one in enumerate(played):
+        table.add_row(str(number), f"{one.returned:.2f}", f"{one.length:,}", "yes" if one.terminated else "no")
+    show(table)
+    console().print(f"film {path}", highlight=False, soft_wrap=True)
+
+
+def _ended(stopped: str) -> str:
+    """What ended a stage before all of its steps were done, in a word."""
+    return {"all steps done": "", "held-out error": "held-out"}.get(stopped, stopped)
+
+
+def _quality(numbers: dict[str, float]) -> str:
+    """The number that says most: how well a discriminator separates, how well a policy predicts held-out actions."""
+    if "auroc" in numbers:
+        return f"AUROC {numbers['auroc']:.3f}"
+    return f"held-out {numbers['held_out_error']:.3f}" if "held_out_error" in numbers else ""
+
+
+def _score(summary: dict[str, Any]) -> str:
+    return "" if summary["score"] is None else f"{summary['score']:.1f} ± {summary['score_std']:.1f}"

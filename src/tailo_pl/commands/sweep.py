@@ -1,0 +1,77 @@
+"""`tailo train` through Hydra's own front door: sweeps (-m), and flags that show what is there."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tailo_pl.commands.jobs import train_job
+from tailo_pl.commands.logs import quieten
+from tailo_pl.config.choices import explain, search_flag
+from tailo_pl.errors import UserError
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+
+def sweep(arguments: list[str]) -> None:
+    """Run every job, and at the end name those that failed."""
+    with _notes(arguments) as folder:
+        through_hydra(arguments, partial(_sweep_job, folder))
+        lines = [path.read_text() for path in sorted(folder.iterdir())]
+    for line in lines[:-1]:
+        sys.stderr.write(f"tailo: {line}\n")
+    if lines:
+        raise UserError(lines[-1])
+
+
+def through_hydra(arguments: list[str], job: Callable[[DictConfig], Any] = train_job) -> None:
+    """Let Hydra compose what the arguments ask for, and show it or, with -m, call `job` with each combination."""
+    import hydra
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # makes Hydra raise its errors instead of printing them
+    program = sys.argv
+    sys.argv = ["tailo train", *search_flag(), *arguments]
+    try:
+        hydra.main(version_base="1.3", config_path="pkg://tailo_pl.configs", config_name="train")(job)()
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(explain(str(error))) from error
+    finally:
+        sys.argv = program
+
+
+@contextmanager
+def _notes(arguments: list[str]) -> Iterator[Path]:
+    """A folder in which jobs say how they failed: where runs are, which jobs on other machines see as well."""
+    runs = [argument.split("=", 1)[1].strip("'\"") for argument in arguments if argument.startswith("runs=")]
+    wanted = Path(runs[-1] if runs else "runs")
+    try:
+        wanted = wanted.absolute()
+        place = next(folder for folder in (wanted, *wanted.parents) if folder.is_dir())
+        made = tempfile.TemporaryDirectory(prefix=".tailo-sweep-", dir=place)
+    except OSError as error:
+        raise UserError(f"{wanted}: cannot be written ({error.strerror}); runs=... says where else") from error
+    with made as folder:
+        yield Path(folder)
+
+
+def _sweep_job(failed: Path, config: DictConfig) -> float | None:
+    """One job of a sweep, perhaps in a process of its own. It notes in a file how it failed: an error that left here
+    would stop the other jobs."""
+    from hydra.core.hydra_config import HydraConfig
+
+    quieten()
+    try:
+        return train_job(config)
+    except UserError as error:
+        job = HydraConfig.get().job
+        (failed / f"{job.num:06}").write_text(f"job {job.num} ({job.override_dirname}): {error}")
+        return None

@@ -1,0 +1,47 @@
+"""`tailo train`: run an experiment, go on with one, or sweep over several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tailo_pl.commands.completion import complete_override
+from tailo_pl.commands.jobs import execute, made
+from tailo_pl.commands.options import PASS_ON, composing
+from tailo_pl.commands.sweep import sweep, through_hydra
+from tailo_pl.errors import UserError
+
+HYDRA_FLAGS = ("-m", "--multirun", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info", "-h", "--help")
+
+
+@click.command(context_settings=PASS_ON, add_help_option=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=complete_override)
+@composing
+def train(arguments: tuple[str, ...]) -> None:
+    """Run an experiment: tailo train env=hopper (-m: sweep)."""
+    for argument in arguments:
+        if argument.startswith("-") and argument.split("=")[0] not in HYDRA_FLAGS:
+            flags = ", ".join(("--config-dir", "--allow", *HYDRA_FLAGS))
+            raise UserError(f"train: unknown flag {argument!r}, expected key=value or one of {flags}")
+    resumed = [argument for argument in arguments if argument.startswith("resume=")]
+    if resumed:
+        _resume(Path(resumed[-1].removeprefix("resume=")), [one for one in arguments if one not in resumed])
+    elif {"-m", "--multirun"} & set(arguments):
+        sweep(list(arguments))
+    elif any(argument.startswith("-") for argument in arguments):  # what is there is shown, nothing is run
+        through_hydra(list(arguments))
+    else:
+        # Not through Hydra, which would make a folder of its own before anything is checked.
+        from tailo_pl.config.compose import composed
+
+        execute(*made(composed(arguments)))
+
+
+def _resume(run_dir: Path, overrides: list[str]) -> None:
+    from tailo_pl.commands.console import making_data
+    from tailo_pl.runs.resume import resume
+
+    with making_data():
+        experiment = resume(run_dir, overrides)
+    execute(run_dir, experiment)

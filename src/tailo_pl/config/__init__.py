@@ -1,0 +1,1 @@
+"""From overrides to a checked experiment."""

@@ -1,0 +1,17 @@
+"""The batches that stages train on: one class per kind, which rows they hold a pure function of (seed, stage, step)."""
+
+from tailo_pl.data.batches.kind import Batches
+from tailo_pl.data.batches.pairs import PairBatch, PairBatches
+from tailo_pl.data.batches.transitions import ExpertRows, TransitionBatch, TransitionBatches
+from tailo_pl.data.batches.weighted import WeightedBatch, WeightedBatches
+
+__all__ = [
+    "Batches",
+    "ExpertRows",
+    "PairBatch",
+    "PairBatches",
+    "TransitionBatch",
+    "TransitionBatches",
+    "WeightedBatch",
+    "WeightedBatches",
+]

@@ -1,0 +1,1 @@
+"""A trained policy on its own: loaded, exported, filmed."""

@@ -1,0 +1,1 @@
+"""A run: its folder, what came out of it, and runs side by side."""

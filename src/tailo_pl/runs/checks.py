@@ -1,0 +1,39 @@
+"""What is wrong with an experiment: its stages, its data, and the two together."""
+
+from __future__ import annotations
+
+import logging
+
+from tailo_pl.config.experiment import Experiment
+from tailo_pl.data.checks import check_task
+from tailo_pl.errors import Refusal, UserError
+from tailo_pl.training.building import check_stages
+
+log = logging.getLogger(__name__)
+
+
+def check(experiment: Experiment) -> None:
+    """Find what is wrong with the stages, the data, or the two together before anything is spent on them."""
+    check_stages(experiment)
+    task, environment = experiment.task, experiment.environment
+    if environment is not None and task.ta.recording.actions is not None:
+        widths = (task.ta.recording.observations.shape[1], task.ta.recording.actions.shape[1])
+        expected = (environment.observation_dim, len(environment.action_low))
+        if widths != expected:
+            raise UserError(
+                f"env {experiment.names['env']}: {expected[0]} numbers in a state and {expected[1]} in an action, "
+                f"but the data has {widths[0]} and {widths[1]}"
+            )
+    env, source = experiment.config["env"], experiment.config["source"]
+    if "keys" in env and "keys" in source and env["keys"] != source["keys"]:
+        raise UserError(f"source.keys: {source['keys']} given, expected {env['keys']} as env.keys, for the same states")
+    for line in check_task(task, *experiment.action_bounds):
+        log.warning("%s", line)
+    method, setting = experiment.names["method"], experiment.names["setting"]
+    for name, stage in experiment.stages.items():
+        try:
+            stage.kind.check(task, experiment.setting)
+        except Refusal as error:
+            raise Refusal(f"method {method}, setting {setting}: {error}") from error
+        except UserError as error:
+            raise UserError(f"method.stages.{name}.batches.{error}") from error

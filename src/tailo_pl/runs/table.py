@@ -1,0 +1,168 @@
+"""Finished runs side by side: mean ± standard deviation over seeds, read from their summaries."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import logging
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from tailo_pl.envs.reference_scores import RAW
+from tailo_pl.errors import UserError, printable
+from tailo_pl.files import read_yaml
+from tailo_pl.runs.grouping import group_key, outcome, seeds, telling_names
+from tailo_pl.runs.summary import Summary, read_summary
+
+Format = Literal["csv", "markdown", "json"]
+log = logging.getLogger(__name__)
+COLUMNS = ("env", "setting", "method", "preset", "options", "score", "seeds", "failed", "CPU s", "data")
+_GROUPS = ("env", "setting", "method", "preset")
+_FORMULA = ("=", "+", "-", "@")  # with which a cell is code to a spreadsheet
+
+
+@dataclass(frozen=True)
+class Row:
+    """Runs that differ in their seed alone."""
+
+    env: str
+    setting: str
+    method: str
+    preset: str
+    options: str
+    """what sets them apart from other rows of the same names"""
+    score: float | None
+    score_std: float | None
+    reference: str
+    """where the returns that score 0 and 100 come from; empty without an environment"""
+    seeds: list[int]
+    failed: int
+    """runs that ended in a numerical error; they count with score 0"""
+    cpu_seconds: float
+    data: str
+    """fingerprint"""
+
+    def cells(self) -> list[str]:
+        """As printable text, one for each of `COLUMNS`."""
+        spread = f" ± {self.score_std:.1f}" if len(self.seeds) > 1 else ""
+        unit = " (return)" if self.reference == RAW.source else ""
+        score = "" if self.score is None else f"{self.score:.1f}{spread}{unit}"
+        seeds = ",".join(map(str, self.seeds))
+        names = [self.env, self.setting, self.method, self.preset, self.options]
+        cells = [*names, score, seeds, str(self.failed or ""), f"{self.cpu_seconds:.0f}", self.data]
+        return [printable(cell) for cell in cells]
+
+
+def gather(paths: Iterable[Path]) -> list[Row]:
+    """The runs in these folders, at any depth, as rows.
+
+    Runs that are not finished are left out, and so are those that cannot be read, with a line for each; but where
+    none can be read, that is an error.
+    """
+    paths = list(paths)
+    groups: dict[str, dict[str, Summary]] = defaultdict(dict)
+    outcomes: dict[str, dict[str, Any]] = {}
+    broken: list[UserError] = []
+    for run_dir in _finished(paths):
+        try:
+            summary, config = read_summary(run_dir), _configuration(run_dir)
+        except UserError as error:
+            broken.append(error)
+            continue
+        group = group_key(config, summary["data"]["fingerprint"])
+        outcomes[group] = outcome(config)
+        groups[group][seeds(config)] = summary  # a run done twice counts once
+    for line in broken if groups else broken[1:]:
+        log.warning("%s; this run is left out", line)
+    if broken and not groups:
+        raise broken[0]
+    if not groups:
+        raise UserError(f"{', '.join(map(str, paths))}: no finished run found, expected folders with a summary.json")
+    options = dict(zip(outcomes, _options(list(outcomes.values())), strict=True))
+    rows = [_row(list(group.values()), options[name]) for name, group in groups.items()]
+    return sorted(rows, key=lambda row: (row.env, row.setting, row.method, row.preset, row.options))
+
+
+def written(rows: list[Row], how: Format) -> str:
+    """Rows as text for a file."""
+    if how == "json":
+        return json.dumps([asdict(row) for row in rows], indent=1) + "\n"
+    if how == "markdown":
+        lines = [COLUMNS, ["---"] * len(COLUMNS), *(row.cells() for row in rows)]
+        return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    fields = [asdict(row) | {"seeds": " ".join(map(str, row.seeds))} for row in rows]
+    writer.writerow(fields[0])
+    writer.writerows(map(_inert, field.values()) for field in fields)
+    return text.getvalue()
+
+
+def _inert(value: Any) -> Any:
+    """A cell that a spreadsheet takes for text or a number, never for a formula."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if text.startswith(_FORMULA) and not re.fullmatch(r"[+-]?\d+", text) else text
+
+
+def _finished(paths: Iterable[Path]) -> Iterator[Path]:
+    seen: set[Path] = set()
+    for path in paths:
+        if not path.is_dir():
+            raise UserError(f"{path}: no such folder, expected a run or a folder of runs")
+        for found in sorted(path.rglob("summary.json")):
+            if found.resolve() not in seen:
+                seen.add(found.resolve())
+                yield found.parent
+
+
+def _configuration(run_dir: Path) -> dict[str, Any]:
+    """A run's configuration, with the names a row shows."""
+    path = run_dir / "config.yaml"
+    config = read_yaml(path, "a run's configuration")
+    if not isinstance(config, dict):
+        raise UserError(f"{path}: {type(config).__name__} found, expected keys and values")
+    for group in _GROUPS:
+        if not isinstance(config.get(group), dict) or not isinstance(config[group].get("name"), str):
+            raise UserError(f"{path}: {group}.name: not there, expected text")
+    return config
+
+
+def _options(outcomes: list[dict[str, Any]]) -> list[str]:
+    """For each outcome the values in which others of the same env, setting, method and preset differ."""
+    alike: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+    names = [tuple(values[f"{group}.name"] for group in _GROUPS) for values in outcomes]
+    for values, name in zip(outcomes, names, strict=True):
+        alike[name].append(values)
+    telling = {name: telling_names(others) for name, others in alike.items()}
+    return [
+        " ".join(f"{key}={values[key]}" for key in telling[name] if key in values)
+        for values, name in zip(outcomes, names, strict=True)
+    ]
+
+
+def _row(summaries: list[Summary], options: str) -> Row:
+    first = summaries[0]
+    scores = [summary["score"] for summary in summaries if summary["score"] is not None]
+    return Row(
+        env=first["env"],
+        setting=first["setting"],
+        method=first["method"],
+        preset=first["preset"],
+        options=options,
+        score=float(np.mean(scores)) if scores else None,
+        score_std=float(np.std(scores)) if scores else None,
+        reference=first["reference"]["source"] if first["reference"] else "",
+        seeds=sorted(summary["seed"] for summary in summaries),
+        failed=sum(summary["failure"] is not None for summary in summaries),
+        cpu_seconds=float(np.mean([sum(stage["cpu_seconds"] for stage in one["stages"]) for one in summaries])),
+        data=first["data"]["fingerprint"],
+    )

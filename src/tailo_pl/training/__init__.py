@@ -1,0 +1,1 @@
+"""One stage after the other: building, training, what is kept of it."""

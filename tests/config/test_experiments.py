@@ -1,0 +1,98 @@
+"""The paper's cells and the experiment configs compose to checked experiments."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tailo_pl.config.cells import PaperCell, paper_cells
+from tailo_pl.config.choices import choices
+from tailo_pl.config.compose import composed
+
+CELLS = paper_cells()
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: " ".join(cell.overrides))
+def test_a_cell_of_the_paper_composes_to_what_it_says(cell: PaperCell) -> None:
+    experiment = composed(cell.overrides)
+    given = dict(override.split("=") for override in cell.overrides)
+    assert {group: experiment.names[group] for group in ("env", "setting")} == {
+        group: given[group] for group in ("env", "setting")
+    }
+    parameters = {f"setting.{key}": str(value) for key, value in vars(experiment.setting).items()}
+    assert {key: value for key, value in given.items() if "." in key}.items() <= parameters.items()
+
+
+def test_all_of_the_papers_cells_are_there_once() -> None:
+    counts = Counter(cell.figure for cell in CELLS)
+    assert counts == {
+        "standard": 4, "examples": 1, "incomplete_ta": 20, "incomplete_ts": 20, "mismatch": 2,
+        "smodice": 4, "recoil_rfe": 4, "recoil_me": 4, "offline_rl": 9,
+    }  # fmt: skip
+    assert len({cell.overrides for cell in CELLS}) == len(CELLS)
+
+
+@pytest.mark.parametrize("name", choices("experiment"))
+def test_an_experiment_is_a_setting_with_the_papers_preset(name: str) -> None:
+    env = {"examples": "pointmaze", "mismatch": "ant"}.get(name, "hopper")
+    names = composed([f"experiment={name}", f"env={env}"]).names
+    assert (names["setting"], names["preset"], names["env"]) == (name, "paper", env)
+
+
+def test_the_command_line_wins_over_an_experiment() -> None:
+    experiment = composed(["experiment=incomplete_ta", "env=hopper", "preset=fast", "setting.every=5"])
+    assert experiment.names["preset"] == "fast" and experiment.setting.every == 5
+
+
+def test_paper_preset_is_the_papers_numbers() -> None:
+    stages = composed(["experiment=standard", "env=hopper"]).stages
+    assert [(name, stage.max_steps) for name, stage in stages.items()] == [
+        ("pretrain", 10_000),
+        ("formal", 40_000),
+        ("policy", 1_000_000),
+    ]
+    assert [stage.kind.batch_size for stage in stages.values()] == [512, 512, 8192]
+    policy = stages["policy"]
+    assert policy.model["init_args"] == {
+        "head": {"class_path": "tailo_pl.models.heads.Gaussian", "init_args": {"likelihood": "squashed"}},
+        "learning_rate": 1e-4,
+        "weight_decay": 1e-5,
+        "schedule": "constant",
+        "averaging": 0,
+        "hidden": [256, 256],
+        "norm": "none",
+        "members": 1,
+    }
+    assert policy.batches["init_args"] == {"batch_size": 8192, "sampling": "uniform", "held_out": 0}
+    assert (policy.inputs["weights"].alpha, policy.inputs["weights"].gamma) == (1.25, 0.998)
+    assert stages["formal"].inputs["negatives"].beta_1 == 0.8
+    for name, objective in (("pretrain", "debiased"), ("formal", "mixed")):
+        arguments = stages[name].model["init_args"]
+        assert arguments["objective"] == objective and arguments["learning_rate"] == 3e-4
+        assert (arguments["eta_p"], arguments["lipschitz"]) == (0.2, 10)
+    assert stages["formal"].model["init_args"]["beta_2"] == 0
+
+
+def test_mismatch_uses_the_debiased_loss() -> None:
+    assert composed(["experiment=mismatch", "env=ant"]).stages["formal"].model["init_args"]["beta_2"] == 1
+
+
+@pytest.mark.parametrize(
+    ("overrides", "setting"),
+    [
+        ([], "examples"),
+        (["env=hopper"], "standard"),
+        (["env=hopper", "source=d4rl"], "standard"),
+        (["env=hopper", "setting=smodice"], "smodice"),
+        (["setting=smodice", "env=hopper"], "smodice"),
+        (["env=hopper", "source=files", "source.ts=a.csv", "source.ta=b.csv"], "given"),
+        (["source=files", "source.ts=a.csv", "source.ta=b.csv"], "given"),
+        (["env=hopper", "source=files", "source.ts=a.csv", "source.ta=b.csv", "setting=standard"], "standard"),
+        (["env=none", "source=d4rl"], "given"),
+        (["env=gym", "env.id=Pendulum-v1", "source=d4rl"], "given"),
+        (["experiment=smodice", "env=hopper"], "smodice"),
+    ],
+)
+def test_an_environment_has_a_setting_unless_one_is_named(overrides: list[str], setting: str) -> None:
+    assert composed(overrides).names["setting"] == setting

@@ -1,0 +1,161 @@
+"""The baselines as methods: each trains, scores and refuses as the others do, and goes on where it was stopped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.runs import small
+
+from tailo_pl import cli
+from tailo_pl.config.compose import composed, composed_config
+from tailo_pl.runs.evaluate import evaluate
+from tailo_pl.runs.execute import execute
+from tailo_pl.runs.folder import prepare
+
+SMALL = small(
+    10,
+    "env=pointmaze",
+    "name=a",
+    "preset.baselines.steps=60",
+    "preset.baselines.dwbc_steps=110",
+    "preset.baselines.batch=64",
+    "trainer.log_every_n_steps=15",
+    "checkpoint_every=20",
+)
+TRAJECTORY = ("setting=given", "setting.ts=directions", "setting.ta=directions", "setting.ts_trajectories=1")
+
+
+METHODS = {
+    "smodice": ("reward", "policy"),
+    "lobsdice": ("policy",),
+    "oril": ("reward", "policy"),
+    "rce": ("policy",),
+    "dwbc": ("policy",),
+    "marwil": ("reward", "policy"),
+    "otr": ("policy",),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_trains_and_plays(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    setting = TRAJECTORY if method == "lobsdice" else ()
+    assert cli.main(["train", *SMALL, f"method={method}", *setting]) == 0, capsys.readouterr().err
+    folder = Path("runs/pointmaze") / ("given" if setting else "examples") / method / "a"
+    summary = json.loads((folder / "summary.json").read_text())
+    assert tuple(stage["stage"] for stage in summary["stages"]) == METHODS[method]
+    assert summary["failure"] is None and summary["episodes"] == 1
+    _, evaluation = evaluate(folder, 1)
+    assert np.isfinite(evaluation.score)
+    header = (folder / "policy/metrics.csv").read_text().splitlines()[0]
+    if method != "dwbc":  # which has no value
+        assert all(f"value_{number}" in header for number in ("min", "max", "mean"))
+
+
+def test_refuses_what_it_cannot_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("ts.npz", observations=np.random.default_rng(0).normal(size=(9, 4)), episode=np.zeros(9, dtype=int))
+    rng = np.random.default_rng(1)
+    np.savez("ta.npz", observations=rng.normal(size=(50, 4)), actions=rng.uniform(-1, 1, (50, 2)),
+             terminals=np.arange(50) % 10 == 9)  # fmt: skip
+    own = ("env=none", "source=files", "source.ts=ts.npz", "source.ta=ta.npz")
+    for arguments, line in (
+        (("method=lobsdice",), "method lobsdice, setting examples: TS: states in no order found, expected consecutive states of the expert"),  # noqa: E501
+        (("method=dwbc", *own), "method dwbc, setting given: TS: states only found, expected their actions too: this method clones what the expert does"),  # noqa: E501
+        (("method=oril", "trainer=ddp"), "trainer.devices: 2 given, but stage policy (TD3BC) trains in one process"),
+        (("method=dwbc", "trainer=ddp"), "trainer.devices: 2 given, but stage policy (DWBC) trains in one process"),
+        (("method=otr", "method.stages.policy.inputs.rewards.epsilon=0"), "transport.epsilon: 0.0 given, expected a number in [0.01, inf)"),  # noqa: E501
+        (("method=oril", "method.pu=three_step"), "method.pu_stages: 'three_step' asked for, expected one of one_step, two_step"),  # noqa: E501
+    ):  # fmt: skip
+        assert cli.main(["train", *SMALL, *arguments]) == 2, arguments
+        err = capsys.readouterr().err
+        assert err.strip().splitlines()[-1] == f"tailo: {line}"
+        assert "Traceback" not in err and not Path("runs").exists()
+
+
+class TestPaperPreset:
+    """The published numbers, read from the composed configuration."""
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_budget(self, method: str) -> None:
+        stages = composed_config(["env=hopper", "preset=paper", f"method={method}"])["method"]["stages"]
+        policy = stages["policy"]
+        assert policy["max_steps"] == (500_000 if method == "dwbc" else 1_000_000)
+        assert policy["batches"]["batch_size"] == (256 if method in ("dwbc", "otr") else 512)
+        arguments = policy["model"]
+        assert float(arguments["learning_rate"]) == (1e-4 if method == "dwbc" else 3e-4)
+        assert arguments.get("discount", 0.99) == 0.99
+        head = arguments.get("head", {})
+        assert head.get("likelihood", "squashed") == "squashed"
+        limits = {"smodice": 7.24, "lobsdice": 7.0, "dwbc": 9.0}
+        assert head.get("mean_limit") == limits.get(method)
+        if "reward" in stages:
+            assert (stages["reward"]["passes"], stages["reward"]["max_steps"]) == (1000, None)
+            assert stages["reward"]["batches"]["batch_size"] == 256
+
+    @pytest.mark.parametrize(
+        ("overrides", "divergence", "absorbing"),
+        [
+            (("env=hopper",), "kl", (True, True)),
+            (("env=ant", "setting=mismatch"), "kl", (False, False)),
+            (("env=pointmaze",), "chi2", (False, False)),
+            (("env=walker2d", "method.absorbing=discriminator", "method.divergence=chi2"), "chi2", (True, False)),
+        ],
+    )  # fmt: skip
+    def test_smodice(self, overrides: tuple[str, ...], divergence: str, absorbing: tuple[bool, bool]) -> None:
+        stages = composed_config(["method=smodice", *overrides])["method"]["stages"]
+        assert stages["policy"]["model"]["divergence"] == divergence
+        assert [stages[name]["model"]["absorbing"] for name in ("reward", "policy")] == list(absorbing)
+        assert [stages[name]["batches"]["absorbing"] for name in ("reward", "policy")] == list(absorbing)
+
+    @pytest.mark.parametrize("score", ["probability", "logit"])
+    @pytest.mark.parametrize(("pu", "objectives"), [
+        ("one_step", ["debiased_unbounded"]), ("two_step", ["debiased", "mixed"]),
+    ])  # fmt: skip
+    def test_four_variants_of_oril(self, score: str, pu: str, objectives: list[str]) -> None:
+        stages = composed(["method=oril", f"method.score={score}", f"method.pu={pu}"]).stages
+        assert [stage.model["init_args"]["objective"] for stage in list(stages.values())[:-1]] == objectives
+        assert stages["policy"].inputs["rewards"].kind == score
+
+    def test_passes_are_over_ts(self, pointmaze_data: Any) -> None:
+        experiment = composed(["env=pointmaze", "preset=paper", "method=smodice"])
+        assert experiment.max_steps("reward") == 1000  # 200 states are one batch
+
+
+def test_the_absorbing_state_reaches_value_and_discriminator(tmp_path: Path) -> None:
+    folder = prepare(composed([*SMALL, f"runs={tmp_path}", "method=smodice", "method.absorbing=full"]))
+    execute(folder)
+    states, rewards = np.load(folder / "reward/scores.npy"), np.load(folder / "policy/rewards.npy")
+    assert len(rewards) == len(states) + 1
+    assert rewards[-1] == pytest.approx(np.load(folder / "reward/absorbing_score.npy")[0])
+    weights = torch.load(folder / "policy/checkpoints/last.ckpt", weights_only=True)["state_dict"]
+    assert weights["value.0.weight"].shape[1] == 5 and weights["actor.network.0.weight"].shape[1] == 4
+
+
+@pytest.mark.parametrize("method", ["oril", "smodice"])
+def test_a_run_that_stopped_ends_as_if_it_had_not(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Several networks, targets, rhythms (ORIL's actor learns at every second step) and optimiser groups."""
+    monkeypatch.chdir(tmp_path)
+    arguments = [*SMALL, f"method={method}"]
+    folders = [Path("runs/pointmaze/examples") / method / name for name in ("whole", "stopped")]
+    assert cli.main(["train", *arguments, "name=whole"]) == 0
+    assert cli.main(["train", *arguments, "name=stopped", "preset.baselines.steps=31"]) == 0
+    more = "method.stages.policy.max_steps=60"
+    assert cli.main(["train", f"resume={folders[1]}", more]) == 0, capsys.readouterr().err
+    one, two = (torch.load(folder / "policy/checkpoints/last.ckpt", weights_only=True) for folder in folders)
+    assert one["global_step"] == two["global_step"] == 60
+    assert all(torch.equal(value, two["state_dict"][name]) for name, value in one["state_dict"].items())
+    for number, state in one["optimizer_states"][0]["state"].items():
+        theirs = two["optimizer_states"][0]["state"][number]
+        assert all(torch.equal(value, theirs[key]) for key, value in state.items())

@@ -1,0 +1,187 @@
+"""`tailo table`: which runs make one row, and what stands in it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tailo_pl.cli import main
+from tailo_pl.errors import UserError
+from tailo_pl.runs.summary import SCHEMA
+from tailo_pl.runs.table import gather, written
+
+
+def make_stage(name: str, cpu_seconds: float) -> dict[str, Any]:
+    numbers = {
+        "steps": 1,
+        "chosen_step": 1,
+        "stopped": "settled",
+        "loss": None,
+        "seconds": 1.0,
+        "cpu_seconds": cpu_seconds,
+    }
+    return {"stage": name, **numbers, "quality": {}, "reused_from": None}
+
+
+def make_run(
+    root: Path,
+    name: str,
+    score: float | None,
+    seed: int,
+    *,
+    alpha: Any = 1.25,
+    rate: float = 0.1,
+    data: str = "d0",
+    **rest: Any,
+) -> None:
+    """What the table reads of a run; `rest` is the rest of its configuration."""
+    folder = root / "hopper/standard/tailo" / name
+    folder.mkdir(parents=True)
+    names = {"env": "hopper", "setting": "standard", "method": "tailo", "preset": "fast"}
+    config: dict[str, Any] = {group: {"name": value} for group, value in names.items()}
+    config["method"] |= {
+        "alpha": alpha,
+        "stages": {"policy": {"seed": seed, "rate": rate, "weights": {"alpha": alpha}}},
+    }
+    config |= {"schema": SCHEMA, "seed": seed, "discriminator_seed": seed, "name": name, "runs": str(root)}
+    config |= rest
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    summary = {
+        "schema": SCHEMA,
+        **names,
+        "source": "bundled",
+        "seed": seed,
+        "score": score,
+        "score_std": None if score is None else 0.0,
+        "episodes": 1,
+        "failure": {"stage": "policy", "step": 3} if score == 0 else None,
+        "reference": None if score is None else {"low": -20.0, "high": 3234.0, "source": "D4RL 1.1"},
+        "checkpoint": "policy/checkpoints/last.ckpt",
+        "data": {
+            "source": "bundled",
+            "fingerprint": data,
+            "ts": {"trajectories": 1, "states": 1},
+            "ta": {"trajectories": 1, "steps": 1, "origins": {}},
+        },
+        "evaluations": [],
+        "stages": [make_stage("formal", 10.0), make_stage("policy", 20.0)],
+        "versions": {},
+    }
+    (folder / "summary.json").write_text(json.dumps(summary))
+
+
+def test_runs_that_differ_in_their_seed_are_one_row(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", 80.0, 0)
+    make_run(tmp_path, "b", 90.0, 1)
+    make_run(tmp_path, "again", 80.0, 0)  # the same run twice counts once
+    (row,) = gather([tmp_path])
+    assert (row.score, row.score_std, row.seeds, row.failed, row.cpu_seconds) == (85.0, 5.0, [0, 1], 0, 30.0)
+    assert row.options == ""
+    assert row.cells()[5:7] == ["85.0 ± 5.0", "0,1"]
+
+
+def test_other_values_and_other_data_are_other_rows(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", 80.0, 0)
+    make_run(tmp_path, "b", 70.0, 0, alpha=2.0)
+    make_run(tmp_path, "c", 60.0, 0, data="d1")
+    rows = gather([tmp_path, tmp_path])  # given twice, read once
+    assert sorted((row.options, row.score, row.data) for row in rows) == [
+        ("method.alpha=1.25", 60.0, "d1"),
+        ("method.alpha=1.25", 80.0, "d0"),
+        ("method.alpha=2.0", 70.0, "d0"),
+    ]
+
+
+def test_precision_makes_another_row_and_devices_threads_and_loggers_do_not(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", 80.0, 0, trainer={"precision": "32-true", "devices": 1}, threads=1, logger={"x": 1})
+    make_run(tmp_path, "b", 90.0, 1, trainer={"precision": "32-true", "devices": 2}, threads=2, logger={"x": 2})
+    make_run(tmp_path, "c", 70.0, 0, trainer={"precision": "bf16-mixed", "devices": 1})
+    rows = gather([tmp_path])
+    assert [(row.options, row.seeds, row.score) for row in rows] == [
+        ("trainer.precision=32-true", [0, 1], 85.0),
+        ("trainer.precision=bf16-mixed", [0], 70.0),
+    ]
+
+
+def test_a_stages_value_is_named_where_the_methods_own_do_not_tell_rows_apart(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", 80.0, 0)
+    make_run(tmp_path, "b", 70.0, 0, alpha=2.0)
+    make_run(tmp_path, "c", 60.0, 0, alpha=2.0, rate=9.0)
+    assert [row.options for row in gather([tmp_path])] == [
+        "method.alpha=1.25 method.stages.policy.rate=0.1",
+        "method.alpha=2.0 method.stages.policy.rate=0.1",
+        "method.alpha=2.0 method.stages.policy.rate=9.0",
+    ]
+
+
+def test_failed_runs_count_with_zero_and_runs_without_a_score_have_none(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", 80.0, 0)
+    make_run(tmp_path, "b", 0.0, 1)
+    make_run(tmp_path, "c", None, 0, alpha=0.5)
+    by_options = {row.options: row for row in gather([tmp_path])}
+    assert (by_options["method.alpha=1.25"].score, by_options["method.alpha=1.25"].failed) == (40.0, 1)
+    assert by_options["method.alpha=0.5"].score is None
+
+
+def test_formats(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", 80.0, 0)
+    make_run(tmp_path, "b", 90.0, 1)
+    rows = gather([tmp_path])
+    (line,) = csv.DictReader(io.StringIO(written(rows, "csv")))
+    assert (line["env"], float(line["score"]), line["seeds"]) == ("hopper", 85.0, "0 1")
+    assert json.loads(written(rows, "json"))[0]["seeds"] == [0, 1]
+    heading, rule, row = written(rows, "markdown").splitlines()
+    assert heading.count("|") == rule.count("|") == row.count("|") == 11
+    assert "| 85.0 ± 5.0 |" in row
+
+
+def test_a_cell_is_no_formula_and_no_line(tmp_path: Path) -> None:
+    """A run from elsewhere may hold anything where an option stands."""
+    for seed, alpha in enumerate(["a", "x\n| y \x1b[31m"]):
+        make_run(tmp_path, str(seed), -3.25, seed, alpha=alpha)
+    for seed, name in enumerate(["=cmd|'/C calc'!A0", "+1+1", "-1+1", "@SUM(1)"]):
+        make_run(tmp_path, f"d{seed}", -3.25, seed, data=name)
+    rows = gather([tmp_path])
+    cells = [cell for line in csv.reader(io.StringIO(written(rows, "csv"))) for cell in line]
+    assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))] == ["-3.25"] * 6
+    assert {"'=cmd|'/C calc'!A0", "'+1+1", "'-1+1", "'@SUM(1)"} <= set(cells)
+    lines = written(rows, "markdown").splitlines()
+    assert len(lines) == 8 and all(line.isprintable() for line in lines)
+    assert len({line.replace("\\|", "").count("|") for line in lines}) == 1
+
+
+def test_tables_and_reports_do_without_torch() -> None:
+    """Importing it takes longer than a table of 300 runs."""
+    modules = "tailo_pl.commands.console, tailo_pl.runs.table, tailo_pl.report.writing"
+    code = f"import sys, {modules}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_run(tmp_path, "a", 80.0, 0)
+    assert main(["table", str(tmp_path), "--format", "csv"]) == 0
+    assert capsys.readouterr().out.startswith("env,setting,method,preset,")
+    assert main(["table", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["score"] == 80.0
+    assert main(["table", str(tmp_path)]) == 0
+    assert "80.0" in capsys.readouterr().out
+
+
+def test_nothing_to_show(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no finished run found"):
+        gather([tmp_path])
+    with pytest.raises(UserError, match=r"nowhere: no such folder"):
+        gather([tmp_path / "nowhere"])
+    make_run(tmp_path, "a", 80.0, 0)
+    path = tmp_path / "hopper/standard/tailo/a/summary.json"
+    path.write_text(path.read_text().replace(f'"schema": {SCHEMA}', '"schema": 99'))
+    with pytest.raises(UserError, match="not a summary of schema"):
+        gather([tmp_path])

@@ -1,0 +1,123 @@
+"""The ledger: cells expand, only missing ones are run, tables come from files alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tailo_pl.errors import UserError
+from tools.ledger.cells import read_cells, run_missing
+from tools.ledger.documents import write_tables
+from tools.ledger.tables import comparison_table, markdown_table, score_interval
+
+SMALL = """
+- env: pointmaze
+  method: bc
+  preset.policy_steps: 5
+  preset.rollout.episodes: 1
+  preset.rollout.every_n_steps: 0
+  trainer: cpu
+  seed: [0, 1]
+"""
+
+
+def test_lists_mean_all_combinations(tmp_path: Path) -> None:
+    path = tmp_path / "cells.yaml"
+    path.write_text("- {env: [hopper, ant], method: bc, seed: [0, 1]}\n- {env: hopper, method: bc, seed: 0}\n")
+    cells = read_cells(path)
+    assert [cell.command for cell in cells] == [
+        "tailo train env=hopper method=bc seed=0",
+        "tailo train env=hopper method=bc seed=1",
+        "tailo train env=ant method=bc seed=0",
+        "tailo train env=ant method=bc seed=1",
+    ]
+    assert cells[0].name == "env-hopper_method-bc_seed-0"
+
+
+@pytest.mark.parametrize("text", ["env: hopper", "- hopper", "[", ""])
+def test_a_list_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "cells.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"cells\.yaml"):
+        read_cells(path)
+
+
+def test_only_missing_cells_are_run_and_each_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tools.ledger.cells.EPISODES", 2)
+    cells = tmp_path / "results" / "cells.yaml"
+    cells.parent.mkdir()
+    cells.write_text(SMALL)
+    run_missing(cells, only="seed-1")
+    (first,) = cells.parent.glob("*.json")
+    stamp = first.stat().st_mtime_ns
+    run_missing(cells)
+    assert first.stat().st_mtime_ns == stamp and len(list(cells.parent.glob("*.json"))) == 2
+    cell = json.loads(first.read_text())
+    assert cell["seed"] == 1 and cell["episodes"] == 2 and len(cell["returns"]) == 2
+    assert cell["command"].startswith("tailo train env=pointmaze method=bc")
+    assert cell["data"]["fingerprint"] and cell["versions"]["torch"] and cell["cpu_seconds"] > 0
+    (tmp_path / "README.md").write_text("before\n<!-- results:begin -->\nold\n<!-- results:end -->\nafter\n")
+    write_tables(cells.parent, tmp_path)
+    text = (tmp_path / "README.md").read_text()
+    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert "| pointmaze | examples | bc | fast |" in text and "seed=0,1" in text
+
+
+def test_table_gives_mean_and_deviation_over_seeds() -> None:
+    def cell(seed: int, score: float, fingerprint: str = "f") -> dict[str, object]:
+        named: dict[str, object] = {"env": "hopper", "setting": "standard", "method": "tailo", "preset": "fast"}
+        named |= {"data": {"fingerprint": fingerprint}, "overrides": ["env=hopper", f"seed={seed}"]}
+        return {**named, "seed": seed, "score": score, "cpu_seconds": 10.0}
+
+    table = markdown_table([cell(1, 90.0), cell(0, 100.0)])
+    assert table.splitlines()[2] == (
+        "| hopper | standard | tailo | fast | 95.0 ± 5.0 | 2 | 10 | `tailo train -m env=hopper seed=0,1` |"
+    )
+    other_data = markdown_table([cell(1, 90.0), cell(0, 100.0, "g")]).splitlines()[2:]
+    assert [row.split("|")[5].strip() for row in other_data] == ["90.0", "100.0"]  # never averaged over data
+
+
+def test_precision_makes_another_row_and_devices_threads_and_loggers_do_not() -> None:
+    cells = [measured("bc", 0, 10.0, "trainer.precision=32-true")]
+    cells += [measured("bc", 1, 30.0, "trainer.precision=32-true", "trainer.devices=2", "threads=2", "logger=csv")]
+    cells += [measured("bc", 0, 50.0, "trainer.precision=bf16-mixed")]
+    rows = [[cell.strip() for cell in line.split("|")] for line in markdown_table(cells).splitlines()[2:]]
+    assert [row[5:7] for row in rows] == [["20.0 ± 10.0", "2"], ["50.0", "1"]]
+
+
+def test_a_cell_measured_twice_counts_once() -> None:
+    cells = [measured("bc", 0, 10.0), measured("bc", 0, 10.0, "runs=elsewhere"), measured("bc", 1, 30.0)]
+    (row,) = markdown_table(cells).splitlines()[2:]
+    assert [cell.strip() for cell in row.split("|")[5:7]] == ["20.0 ± 10.0", "2"]
+
+
+def measured(method: str, seed: int, score: float, *options: str, env: str = "hopper") -> dict[str, object]:
+    overrides = [f"env={env}", "setting=standard", f"method={method}", *options, f"seed={seed}"]
+    named = {"env": env, "setting": "standard", "method": method, "preset": "fast", "seed": seed}
+    episodes = {"score": score, "score_std": 10.0, "returns": [100.0, 300.0] * 50}
+    return {**named, **episodes, "overrides": overrides, "data": {"fingerprint": "f"}, "cpu_seconds": 1.0}
+
+
+def test_interval_of_a_mean_over_seeds_and_episodes() -> None:
+    low, high = score_interval([measured("bc", 0, 50.0)])
+    assert (low, high) == pytest.approx((48, 52), abs=0.3)  # 1.96 * 10 / sqrt(100)
+    low, high = score_interval([measured("bc", seed, 50.0 + 20 * seed) for seed in range(2)])
+    assert low < 51 and high > 69  # with two seeds a quarter of the draws holds one of them alone
+    assert score_interval([{**measured("bc", 0, 0.0), "returns": []}]) == (0.0, 0.0)  # failed
+
+
+def test_comparison_shows_who_leads_each_task() -> None:
+    cells = [measured("tailo", seed, 90.0 + seed) for seed in range(2)]
+    cells += [measured("bc", 0, 10.0), measured("smodice", 0, 89.0, "method.divergence=kl", "preset=fast")]
+    cells += [measured("oril", 0, 5.0, "preset.baselines.steps=5000"), measured("tailo", 0, 99.0, "preset.settle=x")]
+    cells += [measured("tailo", 0, 1.0, env="ant"), measured("bc", 0, 1.0, env="ant")]
+    head, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in comparison_table(cells).splitlines()]
+    assert head == ["method", "hopper standard"]  # two methods are no comparison
+    assert [row[0] for row in rows] == ["tailo", "bc", "oril (5,000 steps)", "smodice kl"]
+    scores = {row[0]: row[1] for row in rows}
+    assert scores["tailo"].startswith("**90.5** [") and scores["tailo"].endswith("(2)")
+    assert not comparison_table([*cells, measured("oril", 0, 99.0, "preset.baselines.steps=99")]).count("**99.0**")
+    assert scores["smodice kl"].startswith("**89.0**") and scores["bc"].startswith("10.0 [8.0, 12.0]")

@@ -1,0 +1,37 @@
+"""The ledger's tables in the documents that show them."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from pathlib import Path
+
+from tailo_pl.files import write_text
+
+from .tables import comparison_table, markdown_table
+
+DOCUMENTS = ("README.md", "docs/baselines.md")
+
+
+def write_tables(folder: Path, root: Path = Path()) -> None:
+    """Rewrite the parts of the documents that stand between markers: `results`, `comparison`.
+
+    The README's results are those of TAILO and plain cloning; docs/results.md has all of them.
+    """
+    cells = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    own = [cell for cell in cells if cell["method"] in ("tailo", "bc")]
+    tables = {"comparison": comparison_table(cells), "results": markdown_table(own)}
+    for name in DOCUMENTS:
+        path = root / name
+        if not path.exists():
+            continue
+        text = path.read_text()
+        for marker, table in tables.items():
+            pattern = re.compile(rf"(<!-- {marker}:begin -->\n).*?(<!-- {marker}:end -->)", re.DOTALL)
+            text = pattern.sub(partial(_between_markers, table), text)
+        write_text(path, text)
+
+
+def _between_markers(table: str, found: re.Match[str]) -> str:
+    return f"{found.group(1)}{table}{found.group(2)}"

@@ -1,0 +1,143 @@
+"""Tables that are made from the ledger's cells alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailo_pl.runs.grouping import group_key, outcome, seeds
+
+Cells = Sequence[Mapping[str, Any]]
+REPLICATES = 2000
+METHODS_OF_A_COMPARISON = 3  # a task that fewer have done is none
+
+
+def markdown_table(cells: Cells) -> str:
+    """Mean ± standard deviation over seeds, one row for each group of cells that differ in their seed alone.
+
+    Cells measured on other data are another group, whatever their overrides.
+    """
+    lines = [
+        "| env | setting | method | preset | score | seeds | CPU s per run | command |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for overrides, group in _groups(cells):
+        scores = [cell["score"] for cell in group]
+        shown = ",".join(str(cell["seed"]) for cell in sorted(group, key=lambda cell: cell["seed"]))
+        first = group[0]
+        command = f"tailo train -m {' '.join(overrides)} seed={shown}"
+        lines.append(
+            f"| {first['env']} | {first['setting']} | {first['method']} | {first['preset']} "
+            f"| {np.mean(scores):.1f}{f' ± {np.std(scores):.1f}' if len(scores) > 1 else ''} | {len(scores)} "
+            f"| {np.mean([cell['cpu_seconds'] for cell in group]):.0f} | `{command}` |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def comparison_table(cells: Cells) -> str:
+    """Methods down, tasks across: mean score and its 95 % interval; bold where that reaches the leader's.
+
+    Holds what was measured with preset fast, whatever the options of the method and the budget of the baselines, on
+    tasks that several methods have done. Who was given other steps than the preset's leads nothing.
+    """
+    tasks: dict[str, dict[str, list[Mapping[str, Any]]]] = defaultdict(dict)
+    for overrides, group in _groups(cells):
+        method = _method(overrides)
+        if method is not None:
+            task = " ".join([group[0]["env"], group[0]["setting"], *_of(overrides, "setting.")])
+            tasks[task][method] = group
+    tasks = {
+        task: methods
+        for task, methods in tasks.items()
+        if len({group[0]["method"] for group in methods.values()}) >= METHODS_OF_A_COMPARISON
+    }
+    methods = sorted({method for groups in tasks.values() for method in groups}, key=_tailo_first)
+    shown = {task: _column(groups) for task, groups in tasks.items()}
+    lines = [["method", *tasks], ["---"] * (1 + len(tasks))]
+    lines += [[method, *(shown[task].get(method, "") for task in tasks)] for method in methods]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def score_interval(cells: Cells, replicates: int = REPLICATES, seed: int = 0) -> tuple[float, float]:
+    """95 % of the mean score: draws seeds again, and of each drawn its episodes again."""
+    generator = np.random.default_rng(seed)
+    played = [_episode_scores(cell) for cell in cells]
+    means = np.empty((replicates, len(played)))
+    for column in range(len(played)):
+        chosen = generator.integers(0, len(played), replicates)
+        for number, scores in enumerate(played):
+            rows = np.flatnonzero(chosen == number)
+            means[rows, column] = scores[generator.integers(0, len(scores), (len(rows), len(scores)))].mean(1)
+    low, high = np.quantile(means.mean(1), (0.025, 0.975))
+    return float(low), float(high)
+
+
+def _episode_scores(cell: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Scores are linear in returns, so a cell's mean and deviation tell those of its episodes."""
+    returns = np.asarray(cell["returns"], dtype=np.float64)
+    if not len(returns) or returns.std() == 0:
+        return np.array([cell["score"]])
+    return np.asarray(cell["score"] + (returns - returns.mean()) * (cell["score_std"] / returns.std()))
+
+
+def _column(groups: Mapping[str, Cells]) -> dict[str, str]:
+    means = {method: float(np.mean([cell["score"] for cell in group])) for method, group in groups.items()}
+    intervals = {method: score_interval(group) for method, group in groups.items()}
+    contenders = [method for method, group in groups.items() if not _of(group[0]["overrides"], "preset.")]
+    bar = intervals[max(contenders, key=lambda method: means[method])][0] if contenders else np.inf
+    column = {}
+    for method, (low, high) in intervals.items():
+        leads = method in contenders and high >= bar
+        mean, low, high = (round(number, 1) + 0.0 for number in (means[method], low, high))  # + 0.0: no minus zero
+        shown = f"**{mean}**" if leads else f"{mean}"
+        column[method] = f"{shown} [{low}, {high}] ({len(groups[method])})"
+    return column
+
+
+def _groups(cells: Cells) -> list[tuple[tuple[str, ...], list[Mapping[str, Any]]]]:
+    """Cells that are the same but for the seed, a cell measured twice once, with the first one's overrides."""
+    groups: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
+    for cell in cells:
+        given = {**_given(cell["overrides"]), "seed": cell["seed"]}
+        groups[group_key(given, cell["data"]["fingerprint"])][seeds(given)] = cell
+    found = [list(group.values()) for group in groups.values()]
+    found.sort(key=lambda group: (_without_seed(group[0]), group[0]["data"]["fingerprint"]))
+    return [(_without_seed(group[0]), group) for group in found]
+
+
+def _given(overrides: Iterable[str]) -> dict[str, str]:
+    return dict(override.split("=", 1) for override in overrides)  # type: ignore[arg-type]
+
+
+def _without_seed(cell: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(override for override in cell["overrides"] if not override.startswith("seed="))
+
+
+def _method(overrides: Iterable[str]) -> str | None:
+    """A method with its options and budget; None for cells that differ from preset fast in anything else."""
+    name, options, steps = "", [], ""
+    for key, value in outcome(_given(overrides)).items():
+        if key == "method":
+            name = value
+        elif key.startswith("method."):
+            options.append(value)
+        elif key == "preset.baselines.steps":
+            steps = value
+        elif not (key in ("env", "setting", "preset.baselines.dwbc_steps") or key.startswith("setting.")) and (
+            (key, value) != ("preset", "fast")
+        ):
+            return None
+    return " ".join([name, *options, *([f"({int(steps):,} steps)"] if steps else [])])
+
+
+def _of(overrides: Iterable[str], prefix: str) -> list[str]:
+    return [override.removeprefix(prefix) for override in overrides if override.startswith(prefix)]
+
+
+def _tailo_first(method: str) -> tuple[bool, bool, str]:
+    name = method.split()[0]
+    return name != "tailo", name != "bc", method
