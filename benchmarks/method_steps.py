@@ -34,16 +34,17 @@ def main() -> None:
     show(rows(int(sys.argv[1]) if len(sys.argv) > 1 else 5), "a step of every method")
 
 
+def experiment_of(method: str) -> Experiment:
+    """The method on pointmaze, nothing held out."""
+    trajectory = TRAJECTORY if method == "lobsdice" else ()
+    return composed([f"method={method}", *trajectory, "preset.held_out.trajectories=0"])
+
+
 def rows(rounds: int) -> list[Row]:
     """How fast a method's last stage trains, as a share of a plain loop's speed."""
     found = []
     for method in METHODS:
-        overrides = [
-            f"method={method}",
-            *(TRAJECTORY if method == "lobsdice" else ()),
-            "preset.held_out.trajectories=0",
-        ]
-        experiment = composed(overrides)
+        experiment = experiment_of(method)
         with tempfile.TemporaryDirectory() as folder:
             sides = {fit.__name__: partial(measure, experiment, Path(folder), fit) for fit in (fitted, looped)}
             taken = in_turns(sides, rounds)
@@ -66,13 +67,12 @@ def measure(experiment: Experiment, folder: Path, fit: Any) -> float:
 
 
 def stage(experiment: Experiment, folder: Path, steps: int) -> Built:
-    """The last stage, with rewards and weights that are made up."""
+    """The last stage, with inputs that are made up: a number for every step."""
     name, task = list(experiment.stages)[-1], experiment.task
     inputs = {}
-    for use in ("weights", "rewards"):
-        if getattr(experiment.stages[name], use) is not None:
-            np.save(folder / f"{use}.npy", np.random.default_rng(0).random(task.ta.steps, dtype=np.float32))
-            inputs[use] = f"{use}.npy"
+    for use in experiment.stages[name].inputs:
+        np.save(folder / f"{use}.npy", np.random.default_rng(0).random(task.ta.steps, dtype=np.float32))
+        inputs[use] = f"{use}.npy"
     width = task.ta.recording.observations.shape[1]
     config = stage_config(experiment, name, width, experiment.action_bounds, steps, inputs=inputs)
     config["trainer"] |= {
@@ -92,9 +92,10 @@ def looped(built: Built, steps: int) -> None:
     """What Lightning does for one device, written out."""
     model, data, trainer = built.model, built.data, built.trainer
     model.trainer, data.trainer, trainer.datamodule = trainer, trainer, data  # type: ignore[attr-defined]
-    trainer.fit_loop.epoch_loop.max_steps = steps + 1  # at its last step a stage logs, which only a trainer can take
+    trainer.strategy.connect(model)
     model.setup("fit")
     optimizers = model.configure_optimizers()
+    trainer.fit_loop.epoch_loop.max_steps = steps + 1  # at its last step a stage logs, which only a trainer can take
     optimizer = optimizers["optimizer"] if isinstance(optimizers, dict) else optimizers
     schedule = optimizers["lr_scheduler"]["scheduler"] if isinstance(optimizers, dict) else None
     batches = iter(data.train_dataloader())

@@ -1,0 +1,27 @@
+"""What the benchmarks compare trains the same stage both ways. How long it takes is not tested here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("method", ["tailo", "smodice", "lobsdice", "oril", "rce", "dwbc", "marwil", "otr"])
+def test_a_plain_loop_of_a_method_ends_where_lightning_does(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(f"{ROOT / 'benchmarks'}")
+    import method_steps  # not before its folder is on the path
+
+    experiment = method_steps.experiment_of(method)
+    ends = []
+    for fit in (method_steps.fitted, method_steps.looped):
+        built = method_steps.stage(experiment, tmp_path, 3)
+        fit(built, 3)
+        ends.append([parameter.detach().clone() for parameter in built.model.parameters()])
+    for fitted, looped in zip(*ends, strict=True):
+        torch.testing.assert_close(looped, fitted, rtol=1e-5, atol=1e-7)
