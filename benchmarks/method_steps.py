@@ -24,7 +24,7 @@ from tailo_pl.config.compose import composed
 from tailo_pl.config.experiment import Experiment
 from tailo_pl.training.building import Built, build_stage, stage_config
 
-METHODS = ("tailo", "smodice", "lobsdice", "oril", "rce", "dwbc", "marwil", "otr")
+METHODS = ("tailo", "smodice", "lobsdice", "oril", "rce", "dwbc", "marwil", "otr", "seabo", "recoil", "dilo")
 TRAJECTORY = ("setting=given", "setting.ts=directions", "setting.ta=directions", "setting.ts_trajectories=1")
 WARM_UP, STEPS = 10, 80
 
@@ -36,7 +36,7 @@ def main() -> None:
 
 def experiment_of(method: str) -> Experiment:
     """The method on pointmaze, nothing held out."""
-    trajectory = TRAJECTORY if method == "lobsdice" else ()
+    trajectory = TRAJECTORY if method in ("lobsdice", "seabo", "dilo") else ()
     return composed([f"method={method}", *trajectory, "preset.held_out.trajectories=0"])
 
 
@@ -104,7 +104,7 @@ def looped(built: Built, steps: int) -> None:
     def closure() -> torch.Tensor:
         loss = model.training_step(next(batches), 0)
         optimizer.zero_grad()
-        loss.backward()
+        model.backward(loss)
         return loss
 
     for step in range(steps):

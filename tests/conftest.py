@@ -19,7 +19,7 @@ from jsonargparse.typing import Path_fr
 from lightning import Trainer
 from numpy.typing import NDArray
 
-from tailo_pl.data.batches import Batches, PairBatches, TransitionBatches, WeightedBatches
+from tailo_pl.data.batches import Batches, PairBatches, TransitionBatches, TripleBatches, WeightedBatches
 from tailo_pl.data.datamodule import TaskData
 from tailo_pl.data.settings import Setting, Task
 from tailo_pl.data.sources.bundled import Bundled
@@ -97,6 +97,7 @@ KINDS: dict[str, type[Batches]] = {
     "pairs": PairBatches,
     "weighted": WeightedBatches,
     "transitions": TransitionBatches,
+    "triples": TripleBatches,
 }
 
 

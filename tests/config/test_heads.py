@@ -41,7 +41,7 @@ def test_the_preset_chooses_unless_one_is_named(overrides: list[str], kind: str,
 
 
 def test_baselines_keep_theirs() -> None:
-    for method in ("smodice", "dwbc", "marwil", "otr"):
+    for method in ("smodice", "dwbc", "marwil", "otr", "seabo", "recoil", "dilo"):
         stages = [composed([f"method={method}", *head]).stages for head in ([], ["head=mixture"])]
         assert stages[0]["policy"].model == stages[1]["policy"].model
 

@@ -14,7 +14,7 @@ import torch.distributed as dist
 from lightning import Trainer
 
 from tailo_pl.data.batches import ExpertRows, TransitionBatch
-from tailo_pl.models import IQL, MARWIL, SMODICE, LobsDICE
+from tailo_pl.models import IQL, MARWIL, SMODICE, LobsDICE, ReCOIL
 from tailo_pl.models.policy import PolicyModule
 
 ROWS = 9  # shares of five and four
@@ -52,6 +52,7 @@ CASES: dict[str, Callable[[], PolicyModule]] = {
     "lobsdice": lambda: LobsDICE(3, *BOUNDS, hidden=(8,)),
     "marwil": lambda: MARWIL(3, *BOUNDS, hidden=(8,)),
     "otr": lambda: IQL(3, *BOUNDS, hidden=(8,)),
+    "recoil": lambda: ReCOIL(3, *BOUNDS, expert="pairs", hidden=(8,)),
 }
 
 

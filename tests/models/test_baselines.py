@@ -23,7 +23,9 @@ SMALL = small(
     "name=a",
     "preset.baselines.steps=60",
     "preset.baselines.dwbc_steps=110",
+    "preset.baselines.dilo_steps=60",
     "preset.baselines.batch=64",
+    "preset.baselines.large_batch=64",
     "trainer.log_every_n_steps=15",
     "checkpoint_every=20",
 )
@@ -38,7 +40,11 @@ METHODS = {
     "dwbc": ("policy",),
     "marwil": ("reward", "policy"),
     "otr": ("policy",),
+    "seabo": ("policy",),
+    "recoil": ("policy",),
+    "dilo": ("policy",),
 }
+NEED_AN_ORDER = ("lobsdice", "seabo", "dilo")
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -46,7 +52,7 @@ def test_trains_and_plays(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    setting = TRAJECTORY if method == "lobsdice" else ()
+    setting = TRAJECTORY if method in NEED_AN_ORDER else ()
     assert cli.main(["train", *SMALL, f"method={method}", *setting]) == 0, capsys.readouterr().err
     folder = Path("runs/pointmaze") / ("given" if setting else "examples") / method / "a"
     summary = json.loads((folder / "summary.json").read_text())
@@ -70,11 +76,16 @@ def test_refuses_what_it_cannot_do(
     own = ("env=none", "source=files", "source.ts=ts.npz", "source.ta=ta.npz")
     for arguments, line in (
         (("method=lobsdice",), "method lobsdice, setting examples: TS: states in no order found, expected consecutive states of the expert"),  # noqa: E501
+        (("method=dilo",), "method dilo, setting examples: TS: no three consecutive states found, expected some: this method looks two states ahead"),  # noqa: E501
+        (("method=seabo",), "method seabo, setting examples: TS: no two consecutive states found, expected some (or inputs.rewards.pairs=false)"),  # noqa: E501
+        (("method=recoil", *own), "method recoil, setting given: TS: states only found, expected their actions too: this method clones what the expert does"),  # noqa: E501
+        (("method=recoil", "method.expert=both"), "method.drawn_from: 'both' asked for, expected one of actions, pairs"),  # noqa: E501
+        (("method=dilo", *TRAJECTORY, "trainer=ddp"), "trainer.devices: 2 given, but stage policy (DILO) trains in one process"),  # noqa: E501
         (("method=dwbc", *own), "method dwbc, setting given: TS: states only found, expected their actions too: this method clones what the expert does"),  # noqa: E501
         (("method=oril", "trainer=ddp"), "trainer.devices: 2 given, but stage policy (TD3BC) trains in one process"),
         (("method=dwbc", "trainer=ddp"), "trainer.devices: 2 given, but stage policy (DWBC) trains in one process"),
         (("method=otr", "method.stages.policy.inputs.rewards.epsilon=0"), "transport.epsilon: 0.0 given, expected a number in [0.01, inf)"),  # noqa: E501
-        (("method=oril", "method.pu=three_step"), "method.pu_stages: 'three_step' asked for, expected one of one_step, two_step"),  # noqa: E501
+        (("method=oril", "method.pu=three_step"), "method.pu_stages: 'three_step' asked for, expected one of none, one_step, two_step"),  # noqa: E501
     ):  # fmt: skip
         assert cli.main(["train", *SMALL, *arguments]) == 2, arguments
         err = capsys.readouterr().err
@@ -89,8 +100,9 @@ class TestPaperPreset:
     def test_budget(self, method: str) -> None:
         stages = composed_config(["env=hopper", "preset=paper", f"method={method}"])["method"]["stages"]
         policy = stages["policy"]
-        assert policy["max_steps"] == (500_000 if method == "dwbc" else 1_000_000)
-        assert policy["batches"]["batch_size"] == (256 if method in ("dwbc", "otr") else 512)
+        assert policy["max_steps"] == {"dwbc": 500_000, "dilo": 300_000}.get(method, 1_000_000)
+        sizes = {"dwbc": 256, "otr": 256, "seabo": 256, "recoil": 1024, "dilo": 1024}
+        assert policy["batches"]["batch_size"] == sizes.get(method, 512)
         arguments = policy["model"]
         assert float(arguments["learning_rate"]) == (1e-4 if method == "dwbc" else 3e-4)
         assert arguments.get("discount", 0.99) == 0.99
@@ -119,9 +131,9 @@ class TestPaperPreset:
 
     @pytest.mark.parametrize("score", ["probability", "logit"])
     @pytest.mark.parametrize(("pu", "objectives"), [
-        ("one_step", ["debiased_unbounded"]), ("two_step", ["debiased", "mixed"]),
+        ("one_step", ["debiased_unbounded"]), ("two_step", ["debiased", "mixed"]), ("none", ["cross_entropy"]),
     ])  # fmt: skip
-    def test_four_variants_of_oril(self, score: str, pu: str, objectives: list[str]) -> None:
+    def test_variants_of_oril(self, score: str, pu: str, objectives: list[str]) -> None:
         stages = composed(["method=oril", f"method.score={score}", f"method.pu={pu}"]).stages
         assert [stage.model["init_args"]["objective"] for stage in list(stages.values())[:-1]] == objectives
         assert stages["policy"].inputs["rewards"].kind == score
@@ -141,16 +153,29 @@ def test_the_absorbing_state_reaches_value_and_discriminator(tmp_path: Path) -> 
     assert weights["value.0.weight"].shape[1] == 5 and weights["actor.network.0.weight"].shape[1] == 4
 
 
-@pytest.mark.parametrize("method", ["oril", "smodice"])
+def test_recoil_on_pairs_of_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["train", *SMALL, *TRAJECTORY, "method=recoil", "method.expert=pairs"]) == 0, (
+        capsys.readouterr().err
+    )
+    ended = torch.load("runs/pointmaze/given/recoil/a/policy/checkpoints/last.ckpt", weights_only=True)["state_dict"]
+    assert ended["critics.first.0.weight"].shape[1] == 8  # two states of pointmaze, no action
+
+
+@pytest.mark.parametrize("method", ["oril", "smodice", "dilo", "recoil"])
 def test_a_run_that_stopped_ends_as_if_it_had_not(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Several networks, targets, rhythms (ORIL's actor learns at every second step) and optimiser groups."""
     monkeypatch.chdir(tmp_path)
-    arguments = [*SMALL, f"method={method}"]
-    folders = [Path("runs/pointmaze/examples") / method / name for name in ("whole", "stopped")]
+    arguments = [*SMALL, f"method={method}", *(TRAJECTORY if method in NEED_AN_ORDER else ())]
+    setting = "given" if method in NEED_AN_ORDER else "examples"
+    folders = [Path("runs/pointmaze") / setting / method / name for name in ("whole", "stopped")]
     assert cli.main(["train", *arguments, "name=whole"]) == 0
-    assert cli.main(["train", *arguments, "name=stopped", "preset.baselines.steps=31"]) == 0
+    fewer = "preset.baselines.dilo_steps=31" if method == "dilo" else "preset.baselines.steps=31"
+    assert cli.main(["train", *arguments, "name=stopped", fewer]) == 0
     more = "method.stages.policy.max_steps=60"
     assert cli.main(["train", f"resume={folders[1]}", more]) == 0, capsys.readouterr().err
     one, two = (torch.load(folder / "policy/checkpoints/last.ckpt", weights_only=True) for folder in folders)

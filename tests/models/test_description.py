@@ -15,7 +15,19 @@ from lightning import Trainer
 
 from tailo_pl import load_policy
 from tailo_pl.errors import UserError
-from tailo_pl.models import DWBC, IQL, MARWIL, RCE, SMODICE, TD3BC, LobsDICE, PUDiscriminator, WeightedBCPolicy
+from tailo_pl.models import (
+    DILO,
+    DWBC,
+    IQL,
+    MARWIL,
+    RCE,
+    SMODICE,
+    TD3BC,
+    LobsDICE,
+    PUDiscriminator,
+    ReCOIL,
+    WeightedBCPolicy,
+)
 from tailo_pl.models.description import Described
 from tailo_pl.models.heads import ClippedGaussian, Gaussian, Mixture, Regression
 from tailo_pl.models.policy import PolicyModule
@@ -37,6 +49,8 @@ POLICIES: dict[str, Callable[[], PolicyModule]] = {
     "dwbc": lambda: DWBC(**SIZES),
     "marwil": lambda: MARWIL(**SIZES, beta=0.5),
     "otr": lambda: IQL(**SIZES),
+    "recoil": lambda: ReCOIL(**SIZES, expert="pairs", temperature=5.0),
+    "dilo": lambda: DILO(**SIZES, sharpness=0.1),
 }
 
 

@@ -43,6 +43,10 @@ class StageInput(ABC):
         """Names of the earlier stages it reads."""
         return ()
 
+    def check(self, task: Task, setting: Setting) -> None:
+        """Raise `UserError` if the task lacks what this input needs. Called before anything is trained."""
+        return None
+
     @abstractmethod
     def make(self, origin: Origin) -> NDArray[Any]:
         """The array."""

@@ -8,6 +8,14 @@ import torch.distributed.nn.functional as dist_nn
 from torch import Tensor
 
 
+def batch_max(values: Tensor) -> Tensor:
+    """The largest value of the global batch, the same on all ranks; not differentiable."""
+    largest = values.detach().float().max()
+    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+        dist.all_reduce(largest, op=dist.ReduceOp.MAX)
+    return largest
+
+
 def batch_log_mean_exp(values: Tensor, count: int) -> Tensor:
     """log mean exp over the global batch, differentiable, without overflow.
 
@@ -15,9 +23,7 @@ def batch_log_mean_exp(values: Tensor, count: int) -> Tensor:
         values: one per local row.
         count: rows of the global batch.
     """
-    largest = values.detach().float().max()
-    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
-        dist.all_reduce(largest, op=dist.ReduceOp.MAX)
+    largest = batch_max(values)
     (mean,) = batch_means([torch.exp(values.float() - largest)], [count])
     return largest + torch.log(mean)
 

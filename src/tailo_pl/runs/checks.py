@@ -31,9 +31,10 @@ def check(experiment: Experiment) -> None:
         log.warning("%s", line)
     method, setting = experiment.names["method"], experiment.names["setting"]
     for name, stage in experiment.stages.items():
-        try:
-            stage.kind.check(task, experiment.setting)
-        except Refusal as error:
-            raise Refusal(f"method {method}, setting {setting}: {error}") from error
-        except UserError as error:
-            raise UserError(f"method.stages.{name}.batches.{error}") from error
+        for part, needy in [("batches", stage.kind), *((f"inputs.{key}", one) for key, one in stage.inputs.items())]:
+            try:
+                needy.check(task, experiment.setting)
+            except Refusal as error:
+                raise Refusal(f"method {method}, setting {setting}: {error}") from error
+            except UserError as error:
+                raise UserError(f"method.stages.{name}.{part}.{error}") from error

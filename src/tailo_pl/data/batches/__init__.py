@@ -3,6 +3,7 @@
 from tailo_pl.data.batches.kind import Batches
 from tailo_pl.data.batches.pairs import PairBatch, PairBatches
 from tailo_pl.data.batches.transitions import ExpertRows, TransitionBatch, TransitionBatches
+from tailo_pl.data.batches.triples import TripleBatch, TripleBatches, Triples
 from tailo_pl.data.batches.weighted import WeightedBatch, WeightedBatches
 
 __all__ = [
@@ -12,6 +13,9 @@ __all__ = [
     "PairBatches",
     "TransitionBatch",
     "TransitionBatches",
+    "TripleBatch",
+    "TripleBatches",
+    "Triples",
     "WeightedBatch",
     "WeightedBatches",
 ]
