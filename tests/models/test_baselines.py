@@ -85,7 +85,7 @@ def test_refuses_what_it_cannot_do(
         (("method=oril", "trainer=ddp"), "trainer.devices: 2 given, but stage policy (TD3BC) trains in one process"),
         (("method=dwbc", "trainer=ddp"), "trainer.devices: 2 given, but stage policy (DWBC) trains in one process"),
         (("method=otr", "method.stages.policy.inputs.rewards.epsilon=0"), "transport.epsilon: 0.0 given, expected a number in [0.01, inf)"),  # noqa: E501
-        (("method=oril", "method.pu=three_step"), "method.pu_stages: 'three_step' asked for, expected one of none, one_step, two_step"),  # noqa: E501
+        (("method=oril", "method.pu=three_step"), "method.pu_objective: 'three_step' asked for, expected one of one_step, two_step, none"),  # noqa: E501
     ):  # fmt: skip
         assert cli.main(["train", *SMALL, *arguments]) == 2, arguments
         err = capsys.readouterr().err

@@ -31,9 +31,10 @@ def check(experiment: Experiment) -> None:
         log.warning("%s", line)
     method, setting = experiment.names["method"], experiment.names["setting"]
     for name, stage in experiment.stages.items():
-        for part, needy in [("batches", stage.kind), *((f"inputs.{key}", one) for key, one in stage.inputs.items())]:
+        checks = {"batches": stage.kind.check} | {f"inputs.{key}": one.check for key, one in stage.inputs.items()}
+        for part, check_part in checks.items():
             try:
-                needy.check(task, experiment.setting)
+                check_part(task, experiment.setting)
             except Refusal as error:
                 raise Refusal(f"method {method}, setting {setting}: {error}") from error
             except UserError as error:
