@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from lightning import Callback, LightningModule, Trainer
+from numpy.typing import NDArray
 from torchmetrics import CatMetric
 
 from tailo_pl.envs.environment import Environment
@@ -89,16 +90,15 @@ class RolloutScore(Callback):
         if self._simulator is None and len(seeds):
             self._simulator = self._environment.simulator(min(len(seeds), self._environment.rows))
         if len(seeds):
-            played = run_episodes(self._simulator, actor(policy), seeds)
+            played = run_episodes(self._simulator, actor(policy), seeds, self._environment)
             for metric, values in zip(self._metrics, played, strict=True):
                 metric.to(policy.device)
-                metric.update(torch.from_numpy(values.astype(np.float64)))
-        returns, lengths, terminated, success = (
-            np.atleast_1d(metric.compute().cpu().double().numpy()) for metric in self._metrics
-        )
+                metric.update(torch.from_numpy(values.astype(np.float64).ravel()))
+        returns, lengths, terminated, success, reached = map(_gathered, self._metrics)
         for metric in self._metrics:
             metric.reset()
-        episodes = Episodes(returns, lengths.astype(np.int64), terminated.astype(bool), success.astype(bool))
+        steps = reached.astype(np.int64).reshape(len(returns), len(self._environment.subtasks))
+        episodes = Episodes(returns, lengths.astype(np.int64), terminated.astype(bool), success.astype(bool), steps)
         evaluation = summarise(episodes, self._environment, trainer.global_step)
         self.history.append(evaluation)
         numbers = {
@@ -111,3 +111,9 @@ class RolloutScore(Callback):
         logged = {f"rollout/{name}": value for name, value in numbers.items() if value is not None}
         for logger in trainer.loggers:
             logger.log_metrics(logged, step=trainer.global_step)
+
+
+def _gathered(metric: CatMetric) -> NDArray[np.float64]:
+    """The values of all ranks; a metric that was told nothing has none."""
+    values = metric.compute()
+    return np.atleast_1d(values.cpu().double().numpy()) if isinstance(values, torch.Tensor) else np.empty(0)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tailo_pl.envs.reference_scores import Reference
 from tailo_pl.envs.simulator import Simulator
@@ -20,6 +23,8 @@ class Environment(ABC):
         reference: returns that score 0 and 100.
         rows: how many episodes side by side suit it; more only cost memory and set-up.
         knows_success: whether the task can be accomplished, and steps tell when it is.
+        subtasks: names of things that can be done on the way, where states show which are; evaluations and reports
+            then tell when.
     """
 
     observation_dim: int
@@ -29,7 +34,12 @@ class Environment(ABC):
     reference: Reference
     rows: ClassVar[int] = 100
     knows_success: bool = False
+    subtasks: tuple[str, ...] = ()
 
     @abstractmethod
     def simulator(self, rows: int) -> Simulator:
         """A simulator with this many episodes side by side."""
+
+    def subtasks_done(self, states: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which subtasks are done at states (…, observation_dim): one column each."""
+        return np.zeros((*states.shape[:-1], len(self.subtasks)), dtype=bool)

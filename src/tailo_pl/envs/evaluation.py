@@ -33,6 +33,8 @@ class Episodes(NamedTuple):
     lengths: NDArray[np.int64]
     terminated: NDArray[np.bool_]
     success: NDArray[np.bool_]
+    reached: NDArray[np.int64]
+    """(episodes, subtasks): the step at which each subtask was first done, 0 for never"""
 
 
 def episode_seeds(seed: int, purpose: str, count: int) -> NDArray[np.int64]:
@@ -69,7 +71,10 @@ def play(simulator: Simulator, actor: Actor, seeds: Iterable[int]) -> Iterator[M
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Means over the episodes of one evaluation; `score` is the normalised return, `step` that of training."""
+    """Means over the episodes of one evaluation; `score` is the normalised return, `step` that of training.
+
+    `subtasks` has, where the task knows any, the step at which each was first done, by episode; None for never.
+    """
 
     step: int
     score: float
@@ -78,11 +83,12 @@ class Evaluation:
     mean_length: float
     success: float | None
     episodes: int
+    subtasks: dict[str, list[int | None]]
 
     @classmethod
     def failed(cls, step: int, episodes: int) -> Evaluation:
         """What a policy that ended in a numerical error is worth: 0, as in the paper."""
-        return cls(step, 0.0, 0.0, None, 0.0, None, episodes)
+        return cls(step, 0.0, 0.0, None, 0.0, None, episodes, {})
 
 
 def summarise(episodes: Episodes, environment: Environment, step: int) -> Evaluation:
@@ -97,17 +103,35 @@ def summarise(episodes: Episodes, environment: Environment, step: int) -> Evalua
         mean_length=float(episodes.lengths.mean()),
         success=float(episodes.success.mean()) if environment.knows_success else None,
         episodes=len(scores),
+        subtasks={
+            name: [int(step) if step else None for step in column]
+            for name, column in zip(environment.subtasks, episodes.reached.T, strict=True)
+        },
     )
 
 
-def run_episodes(simulator: Simulator, actor: Actor, seeds: NDArray[np.int64]) -> Episodes:
-    """Return, length, way of ending and success of one episode per seed."""
-    count = len(seeds)
+def run_episodes(
+    simulator: Simulator, actor: Actor, seeds: NDArray[np.int64], environment: Environment | None = None
+) -> Episodes:
+    """Return, length, way of ending and success of one episode per seed.
+
+    Args:
+        simulator: where to play.
+        actor: what acts.
+        seeds: one per episode.
+        environment: whose subtasks are watched; None: none are.
+    """
+    count, subtasks = len(seeds), len(environment.subtasks) if environment else 0
     ended, success = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
-    result = Episodes(np.zeros(count), np.zeros(count, dtype=np.int64), ended, success)
+    reached = np.zeros((count, subtasks), dtype=np.int64)
+    result = Episodes(np.zeros(count), np.zeros(count, dtype=np.int64), ended, success, reached)
     for moment in play(simulator, actor, seeds.tolist()):
         result.returns[moment.episodes] += moment.step.rewards
         result.lengths[moment.episodes] += 1
         result.terminated[moment.episodes] = moment.step.terminated
         result.success[moment.episodes] |= moment.step.success
+        if environment and subtasks:
+            done, so_far = environment.subtasks_done(moment.step.observations), reached[moment.episodes]
+            steps = result.lengths[moment.episodes, None]
+            reached[moment.episodes] = np.where(done & (so_far == 0), steps, so_far)
     return result

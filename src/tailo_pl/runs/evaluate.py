@@ -32,7 +32,7 @@ def evaluate(run_dir: Path, episodes: int, seed: int | None = None) -> tuple[Epi
     simulator = environment.simulator(min(episodes, environment.rows))
     try:
         seeds = episode_seeds(experiment.config["seed"] if seed is None else seed, "evaluate", episodes)
-        played = run_episodes(simulator, actor(policy), seeds)
+        played = run_episodes(simulator, actor(policy), seeds, environment)
     finally:
         simulator.close()
     return played, summarise(played, environment, summary["stages"][-1]["steps"])

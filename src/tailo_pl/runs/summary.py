@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, TypedDict, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, NotRequired, TypedDict, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from tailo_pl.errors import UserError, one_line
 from tailo_pl.files import can_be_written, read_json
@@ -76,6 +76,7 @@ class EvaluationPart(TypedDict):
     mean_length: float
     success: float | None
     episodes: int
+    subtasks: NotRequired[dict[str, list[int | None]]]  # of tasks that know any: first steps, by episode
 
 
 class StagePart(TypedDict):
