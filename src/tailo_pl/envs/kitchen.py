@@ -76,7 +76,8 @@ def laid_out(states: NDArray[Any], layout: Layout, task: str) -> NDArray[Any]:
 def done(joints: NDArray[Any]) -> NDArray[np.bool_]:
     """Which subtasks count as done at joint positions (…, 30): one column per entry of `SUBTASKS`."""
     distances = [np.linalg.norm(joints[..., JOINTS[name]] - GOALS[name], axis=-1) for name in SUBTASKS]
-    return np.stack(distances, -1) < BONUS_THRESH
+    near: NDArray[np.bool_] = np.stack(distances, -1) < BONUS_THRESH
+    return near
 
 
 class KitchenEpisode(gymnasium.Env[NDArray[np.float64], NDArray[Any]]):

@@ -9,7 +9,18 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, NotRequired, TypedDict, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import (
+    Any,
+    NotRequired,
+    TypedDict,
+    TypeGuard,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 from tailo_pl.errors import UserError, one_line
 from tailo_pl.files import can_be_written, read_json

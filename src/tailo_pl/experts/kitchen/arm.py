@@ -113,7 +113,8 @@ class Arm:
         offset, weight = change / _REALISED, self._data.qfrc_bias[:ARM] / _STIFFNESS
         room = _OFFSET - np.abs(weight)
         offset *= min(1.0, float(np.min(room / np.maximum(np.abs(offset), 1e-9))))
-        return np.clip(np.append((offset + weight) / _OFFSET, [motion.fingers] * 2), -1.0, 1.0)
+        action: Vector = np.clip(np.append((offset + weight) / _OFFSET, [motion.fingers] * 2), -1.0, 1.0)
+        return action
 
     def _towards(self, motion: Reach) -> Vector:
         """Change of the joints: least squares on the hand's pose, without joints that would leave their limits."""
