@@ -21,7 +21,7 @@ from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.envs.evaluation import episode_seeds
 from tailo_pl.envs.kitchen import TASKS, Kitchen, KitchenEpisode, Layout, laid_out
 from tailo_pl.errors import require_range
-from tailo_pl.experts.kitchen.demonstrator import Demonstration, Disturbances, demonstrate
+from tailo_pl.experts.kitchen.demonstrator import CALM, Demonstration, Disturbances, demonstrate
 
 EXPERT = TASKS["complete"]
 """The expert's sequence."""
@@ -37,8 +37,6 @@ HABIT = (
 )
 OTHERS = tuple(order for order in combinations(HABIT, 4) if order != EXPERT)
 START_NOISE = 0.1  # of the arm in TA, radians
-CALM = Disturbances(tremble=0.05, push_every=np.inf, slip_every=np.inf)
-"""What happens to the arm in TS."""
 
 
 class Episode(NamedTuple):

@@ -26,7 +26,9 @@ _REALISED = np.array([0.5] * 4 + [0.617] * 3)
 _LOW = np.array([-2.85, -1.72, -2.85, -3.02, -2.85, 0.02, -2.85])
 _HIGH = np.array([2.85, 1.72, 2.85, -0.45, 2.85, 2.07, 2.85])
 _DAMPING = 0.03
-_POSTURE_GAIN = 0.05  # how strongly the arm, free in one direction, keeps to the pose it starts in
+# Where the hand's pose leaves the arm free, it drifts to the pose in which FrankaKitchen starts.
+_POSTURE = np.array([0.14838802, -1.76848573, 1.84390296, -2.47685760, 0.26025203, 0.71253311, 1.59515394])
+_POSTURE_GAIN = 0.05
 _POSTURE_STEP = 0.05
 
 
@@ -68,12 +70,10 @@ class Arm:
     Args:
         model: of the kitchen.
         data: its state, which others change.
-        posture: joints that the arm keeps near where the hand's pose leaves it free.
     """
 
-    def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, posture: Vector) -> None:
+    def __init__(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
         self._model, self._data = model, data
-        self._posture = posture[:ARM].copy()
         self._hand = model.site("end_effector").id
         self._sites: dict[str, int] = {}
 
@@ -125,7 +125,7 @@ class Arm:
         while True:
             moving = jacobian * free
             inverse = moving.T @ np.linalg.inv(moving @ moving.T + _DAMPING**2 * np.eye(6))
-            posture = np.clip(_POSTURE_GAIN * (self._posture - joints), -_POSTURE_STEP, _POSTURE_STEP)
+            posture = np.clip(_POSTURE_GAIN * (_POSTURE - joints), -_POSTURE_STEP, _POSTURE_STEP)
             change: Vector = inverse @ error + (np.diag(free.astype(float)) - inverse @ moving) @ posture
             after = joints + change
             stopped = free & (((after < _LOW) & (change < 0)) | ((after > _HIGH) & (change > 0)))

@@ -37,7 +37,8 @@ class Disturbances:
     slip_steps: tuple[int, int] = (3, 6)
 
 
-NONE = Disturbances(tremble=0.0, push_every=np.inf, slip_every=np.inf)
+CALM = Disturbances(tremble=0.05, push_every=np.inf, slip_every=np.inf)
+"""An expert that is left alone."""
 
 
 class Trouble:
@@ -77,7 +78,7 @@ class Demonstrator:
     """
 
     def __init__(self, episode: KitchenEpisode, order: Sequence[str]) -> None:
-        self._arm = Arm(episode.model, episode.data, episode.data.qpos)
+        self._arm = Arm(episode.model, episode.data)
         self._skills = [SKILLS[subtask] for subtask in order]
 
     def act(self) -> Vector | None:
