@@ -27,7 +27,7 @@ from tailo_pl.runs.summary import SCHEMA
 from tailo_pl.training.precision import AUTO, precision_for
 
 NAMED = ("env", "source", "setting", "method", "preset")
-_OWN_KEYS = ("name", "hints", "data")  # of a group that builds a class: what is no argument of the class
+_OWN_KEYS = ("name", "hints", "data", "trust")  # of a group that builds a class: what is no argument of the class
 _TOP_KEYS = {
     *NAMED, "head", "trainer", "logger", "callbacks",
     "seed", "discriminator_seed", "name", "runs", "schema", "threads", "compile", "checkpoint_every",
@@ -87,6 +87,11 @@ class Experiment:
         """Added to the states' standard deviations."""
         return _std_floor(self.config)
 
+    @property
+    def trust(self) -> bool:
+        """Whether the user wants data trained on that looks meaningless."""
+        return bool(self.config["source"].get("trust", False))
+
     def class_config(self, group: str) -> dict[str, Any]:
         """`group` as class_path and init_args, as jsonargparse writes it."""
         return as_class(self.config[group], group, _OWN_KEYS)
@@ -139,6 +144,8 @@ def _check_shape(config: Mapping[str, Any]) -> None:
         if type(config[key]) is not kind:
             raise UserError(f"{key}: {one_line(repr(config[key]))} given, expected {kind.__name__}")
     require_range("env.hints.std_floor", _std_floor(config), 0)
+    if type(trust := config["source"].get("trust", False)) is not bool:
+        raise UserError(f"source.trust: {one_line(repr(trust))} given, expected true or false")
 
 
 def _check_names(config: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailo_pl.data.fit import check_fit
 from tailo_pl.data.settings import Task
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
@@ -36,13 +37,16 @@ class _Range:
         return f"{_number(self.low[dimension])} to {_number(self.high[dimension])}"
 
 
-def check_task(task: Task, action_low: Sequence[float], action_high: Sequence[float]) -> list[str]:
+def check_task(
+    task: Task, action_low: Sequence[float], action_high: Sequence[float], *, trust: bool = False
+) -> list[str]:
     """Look at TS and TA before training.
 
     Args:
         task: what there is to learn from. TS may be states only.
         action_low: lower bound of each action.
         action_high: upper bound.
+        trust: only remark on TS and TA that do not fit together, rather than refuse them.
 
     Returns:
         What is odd, a line each. What makes training meaningless is raised as `UserError`.
@@ -58,6 +62,7 @@ def check_task(task: Task, action_low: Sequence[float], action_high: Sequence[fl
         *_short_trajectories(ta),
         *_constant_states(ts_range, ta_range),
         *_uncovered(ts, ts_range, ta_range),
+        *check_fit(ts, ta, trust=trust),
         *_odd_actions(action_range, bounds),
     ]
 

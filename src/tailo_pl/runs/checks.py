@@ -27,7 +27,7 @@ def check(experiment: Experiment) -> None:
     env, source = experiment.config["env"], experiment.config["source"]
     if "keys" in env and "keys" in source and env["keys"] != source["keys"]:
         raise UserError(f"source.keys: {source['keys']} given, expected {env['keys']} as env.keys, for the same states")
-    for line in check_task(task, *experiment.action_bounds):
+    for line in check_task(task, *experiment.action_bounds, trust=experiment.trust):
         log.warning("%s", line)
     method, setting = experiment.names["method"], experiment.names["setting"]
     for name, stage in experiment.stages.items():

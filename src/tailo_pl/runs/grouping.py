@@ -17,7 +17,7 @@ CALLBACKS_WITHOUT_EFFECT = ("StageCheckpoint", "StageProgress", "Threads")
 
 _WITHOUT_EFFECT = frozenset(
     {
-        *("schema", "name", "runs", "logger", "checkpoint_every", "threads", "preset.threads"),
+        *("schema", "name", "runs", "logger", "checkpoint_every", "threads", "preset.threads", "source.trust"),
         *(f"trainer.{option}" for option in TRAINER_WITHOUT_EFFECT),
     }
 )
