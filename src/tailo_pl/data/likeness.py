@@ -13,8 +13,9 @@ from tailo_pl.data.trajectories import Trajectories
 TS_STATES, TA_STATES = 500, 50_000  # looked at, at most
 NEAR = 2.0  # times TA's own spacing: up to there a state of TS counts as visited
 _BLOCK = 1 << 22  # distances computed at a time
+_TRAJECTORIES, _STEPS, _FOLLOWED = 200, 2000, 32  # of TA, of each of them, and states of TS to follow
 _CONSTANT = 1e-8  # standard deviation up to which a dimension does not vary
-_LEAST_SPACING = 0.01  # standard deviations of each dimension: logs that repeat themselves exactly are not closer
+_LEAST_SPACING = 0.05  # standard deviations of each dimension: logs that repeat themselves exactly are not closer
 
 Numbers = NDArray[np.float64]
 
@@ -77,11 +78,15 @@ class Sample:
         queries = self.standardised(states)
         if not queries.shape[1]:
             return np.zeros(len(queries))
-        distances, at = nearest(queries, self.states)
+        return np.asarray(nearest(queries, self.states)[0] / np.maximum(self.around(queries), self.spacing))
+
+    def around(self, queries: NDArray[np.float32]) -> Numbers:
+        """TA's own spacing where each of these standardised states is: from the nearest step to the next beside it."""
+        _, at = nearest(queries, self.states)
         beside, _ = nearest(self.states[at], self.states, self.trajectory[at], self.trajectory)
-        # Where many trajectories share a state exactly, the usual spacing holds.
-        around = np.maximum(np.where(np.isfinite(beside), beside, 0.0), self.spacing)
-        return np.asarray(distances / around)
+        return np.asarray(
+            np.maximum(np.where(np.isfinite(beside), beside, 0.0), _LEAST_SPACING * np.sqrt(self.states.shape[1]))
+        )
 
     def covers(self, states: NDArray[Any]) -> float:
         """Share of the states that the sample comes near."""
@@ -122,3 +127,28 @@ def nearest(
 
 def _rows(trajectories: Trajectories, positions: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.asarray(trajectories.recording.observations[trajectories.rows.at(positions)], dtype=np.float64)
+
+
+def followed(ts: NDArray[Any], ta: Trajectories, sample: Sample, weights: NDArray[Any] | None = None) -> float:
+    """Share of TA, by its steps or their weights, in trajectories that come near at least half of some states of TS.
+
+    Estimated on trajectories drawn in proportion to their share.
+
+    Args:
+        ts: states of TS.
+        ta: the trajectories.
+        sample: of TA, with what near means.
+        weights: of every step; None: all alike.
+    """
+    shares = ta.lengths if weights is None else np.add.reduceat(weights, ta.offsets[:-1], dtype=np.float64)
+    drawn = np.random.default_rng(0).choice(len(ta), _TRAJECTORIES, p=shares / shares.sum())
+    chosen, counts = np.unique(drawn, return_counts=True)
+    queries = sample.standardised(ts[np.linspace(0, len(ts) - 1, min(_FOLLOWED, len(ts))).astype(np.int64)])
+    near = NEAR * sample.around(queries)
+    follows = [_comes_near(queries, sample, ta.take([number]), near) >= 0.5 for number in chosen]
+    return float(np.average(follows, weights=counts))
+
+
+def _comes_near(queries: NDArray[np.float32], sample: Sample, one: Trajectories, near: Numbers) -> float:
+    states = sample.standardised(some_states(one, _STEPS))
+    return float((nearest(queries, states)[0] <= near).mean())

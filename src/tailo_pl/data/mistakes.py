@@ -28,6 +28,7 @@ UNITS = {
 _TS_STATES, _TA_STATES = 32, 2000  # of the search; what it finds is judged on more
 _WIDEST = 40  # dimensions up to which single ones are tried
 _BINS = 50
+_AS_GOOD = 0.1  # of TS's states covered: less tells two explanations not apart
 _LISTED = 8
 
 Numbers = NDArray[np.float64]
@@ -63,7 +64,8 @@ def likely_mistake(states: Numbers, sample: Sample) -> Mistake | None:
         return float(np.median(nearest(sample.standardised(tried), points)[0]))
 
     found = [Mistake(words, sample.covers(undo(states))) for words, undo in _tries(some, columns, sample, away)]
-    return max(found, key=lambda one: one.covered, default=None)  # the first of those that explain as much
+    best = max((one.covered for one in found), default=0.0)
+    return next((one for one in found if one.covered >= best - _AS_GOOD), None)  # the simplest that explains as much
 
 
 def _tries(
