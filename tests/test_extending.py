@@ -109,11 +109,12 @@ def test_every_command_works(folder: Path) -> None:
     [
         (
             ["train", "env=pendulum"],
-            "env: 'pendulum' given, expected one of ant, gym, halfcheetah, hopper, kitchen, none, pointmaze, walker2d",
+            "env: 'pendulum' given, expected one of ant, antmaze, gym, halfcheetah, hopper, kitchen, none, pointmaze, "
+            "walker2d",
         ),
         (
             ["train", "--config-dir", "conf", "env=pendulm", "source=d4rl"],
-            "env: 'pendulm' given, expected one of ant, gym, halfcheetah, hopper, kitchen, none, pendulum, "
+            "env: 'pendulm' given, expected one of ant, antmaze, gym, halfcheetah, hopper, kitchen, none, pendulum, "
             "pointmaze, walker2d (did you mean pendulum?)",
         ),
         (
@@ -128,7 +129,7 @@ def test_every_command_works(folder: Path) -> None:
         (["train", "--config-dir"], "option '--config-dir' requires an argument"),
         (
             ["data", "make", "pendulm", "--config-dir", "conf"],
-            "data make: 'pendulm' given, expected ENV or ENV/PART of ant, halfcheetah, hopper, kitchen, pendulum, "
+            "data make: 'pendulm' given, expected ENV or ENV/PART of ant, antmaze, halfcheetah, hopper, kitchen, pendulum, "
             "pointmaze, walker2d",
         ),
     ],

@@ -12,7 +12,16 @@ from pathlib import Path
 from ledger.tables import markdown_table
 
 ROOT = Path(__file__).parents[1]
-SYMBOLS = {"alpha": "α", "beta_1": "β₁", "beta_2": "β₂", "eta_p": "η_p", "gamma": "γ", "lipschitz": "λ", "score": "R"}
+SYMBOLS = {
+    "alpha": "α",
+    "beta_1": "β₁",
+    "beta_2": "β₂",
+    "eta_p": "η_p",
+    "gamma": "γ",
+    "lipschitz": "λ",
+    "score": "R",
+    "dimensions": "—",
+}
 GROUPS = {
     "method": "what is trained, stage by stage, and the method's knobs",
     "preset": "budget and arithmetic",

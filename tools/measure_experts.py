@@ -22,11 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tailo_pl.experts
+from tailo_pl.envs.antmaze import STATE_DIM, AntMazeRows
 from tailo_pl.envs.bodies import STOCK
 from tailo_pl.envs.evaluation import episode_seeds, run_episodes
 from tailo_pl.envs.locomotion import LocomotionRows
 from tailo_pl.envs.reference_scores import normalised_score
+from tailo_pl.envs.simulator import Simulator
 from tailo_pl.experts import NpzPolicy, load_expert
+from tailo_pl.experts.heading import pursue, walk
 
 FOLDER = Path(tailo_pl.experts.__file__).parent
 EPISODES = 100
@@ -35,7 +38,10 @@ KEPT_RETURN = 0.9
 
 
 class Origin(NamedTuple):
-    """Where a policy comes from: `tools/train_expert.py` with this task, body and algorithm, after so many steps."""
+    """Where a policy comes from: this task, body and algorithm, after so many steps.
+
+    `tools/train_expert.py` trains them, and `tools/train_heading.py` the one for antmaze.
+    """
 
     task: str
     body: str
@@ -45,6 +51,7 @@ class Origin(NamedTuple):
 
 ORIGINS = {
     "ant": Origin("ant", STOCK, "TRPO", 1_500_000),
+    "ant-heading": Origin("antmaze", STOCK, "PPO", 1_025_000),
     "ant-crippled-leg": Origin("ant", "crippled-leg", "TRPO", 614_400),
     "ant-medium": Origin("ant", STOCK, "TRPO", 700_000),
     "halfcheetah": Origin("halfcheetah", STOCK, "TD3", 475_000),
@@ -60,20 +67,40 @@ ORIGINS = {
 def describe(task: str, returns: NDArray[np.float64]) -> dict[str, float]:
     """Mean and deviation of returns, and the normalised score of their mean."""
     return {
-        "return_mean": round(float(returns.mean()), 1),
-        "return_std": round(float(returns.std()), 1),
-        "normalised_score": round(float(normalised_score(f"{task}-expert-v2", returns.mean())), 1),
+        "return_mean": round(float(returns.mean()), 2),
+        "return_std": round(float(returns.std()), 2),
+        "normalised_score": round(float(normalised_score(_dataset(task), returns.mean())), 1),
     }
+
+
+def _dataset(task: str) -> str:
+    """A dataset of D4RL whose reference returns are the task's."""
+    return "antmaze-umaze-v2" if task == "antmaze" else f"{task}-expert-v2"
+
+
+def _walk_to_goal(
+    policy: NpzPolicy,
+    observations: NDArray[np.float64],
+    noise_share: float = 0.0,
+    rng: np.random.Generator | None = None,
+) -> NDArray[np.float32]:
+    """The heading policy on its way through the maze."""
+    states, goals = observations[:, :STATE_DIM], observations[:, STATE_DIM:]
+    return walk(policy, states, pursue(states[:, :2], goals), noise_share, rng)
 
 
 def measure(name: str, policy: NpzPolicy) -> dict[str, Any]:
     """One entry of the manifest."""
     origin = ORIGINS[name]
-    simulator = LocomotionRows(origin.task, EPISODES, body=origin.body)
+    simulator: Simulator
+    if origin.task == "antmaze":
+        simulator, act = AntMazeRows(EPISODES, show_goal=True), partial(_walk_to_goal, policy)
+    else:
+        simulator, act = LocomotionRows(origin.task, EPISODES, body=origin.body), policy.act
     seeds = episode_seeds(0, "experts", EPISODES)
-    noiseless = run_episodes(simulator, policy.act, seeds).returns
+    noiseless = run_episodes(simulator, act, seeds).returns
     for share in SHARES:
-        noisy_actor = partial(policy.act, noise_share=share, rng=np.random.default_rng(0))
+        noisy_actor = partial(act, noise_share=share, rng=np.random.default_rng(0))
         noisy = run_episodes(simulator, noisy_actor, seeds).returns
         if noisy.mean() > KEPT_RETURN * noiseless.mean():
             break

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tailo_pl.data.settings import Examples, load_task, task_fingerprint
+from tailo_pl.data.settings import Examples, ExpertsAndOthers, Mismatch, load_task, task_fingerprint
 from tailo_pl.data.sources.bundled import Bundled
 from tailo_pl.data.sources.pointmaze import PointMazeRecipe
 from tailo_pl.data.trajectories import Trajectories
@@ -68,6 +70,65 @@ class TestExamples:
     def test_numbers_out_of_range(self, argument: str) -> None:
         with pytest.raises(UserError, match=f"setting.{argument}"):
             Examples(**{argument: 0})
+
+
+class TestOtherParts:
+    """Parts by name: what environments with parts of their own say in their hints."""
+
+    @pytest.fixture
+    def parts(self, trajectories_of: Callable[..., Trajectories]) -> dict[str, Trajectories]:
+        goal = trajectories_of(np.arange(10)[:, None], [4, 3, 3], "goal")
+        terminals = np.zeros(10, dtype=bool)
+        terminals[[3, 9]] = True  # the second ran out of time
+        goal = replace(goal, recording=replace(goal.recording, terminals=terminals))
+        point = trajectories_of(np.array([[0.0, 10.0, 7.0], [5.0, 30.0, 7.0], [10.0, 20.0, 7.0]]), [3], "point")
+        return {"goal": goal, "random": trajectories_of(np.arange(20, 26)[:, None], [3, 3], "random"), "point": point}
+
+    def test_examples_without_an_origin_come_from_what_the_task_ended(self, parts: dict[str, Trajectories]) -> None:
+        setting = Examples(None, count=4, last=2, part="goal", others=["random"])
+        assert setting.parts == ("goal", "random")
+        task = setting.cut(parts)
+        assert rows(task.ts) == [2, 3, 8, 9]
+        assert rows(task.ta) == [*range(10), *range(20, 26)]
+
+    def test_examples_without_an_origin_need_terminals(self, parts: dict[str, Trajectories]) -> None:
+        with pytest.raises(UserError, match=r"setting.origin: null given, but part random has no terminals"):
+            Examples(None, count=1, part="random").cut(parts)
+
+    def test_all_experts_and_any_trajectory_of_them(self, parts: dict[str, Trajectories]) -> None:
+        task = ExpertsAndOthers(None, ["random"], expert="goal", ts_trajectory=1).cut(parts)
+        assert rows(task.ts) == [4, 5, 6] and task.ta.steps == 16
+        with pytest.raises(UserError, match=r"setting.ts_trajectory: 3 given, but goal has 3"):
+            ExpertsAndOthers(None, [], expert="goal", ts_trajectory=3).cut(parts)
+
+    def test_another_body_is_brought_into_the_frame(self, trajectories_of: Callable[..., Trajectories]) -> None:
+        """Axes swapped, each from its own extent to TA's, TA's mean in what the other body does not have."""
+        ta = trajectories_of(np.array([[0.0, -1, 5], [8, 1, 7], [4, 0, 9]]), [2, 1], "goal")
+        point = trajectories_of(np.array([[0.0, 10.0], [5.0, 30.0], [10.0, 20.0]]), [3], "point")
+        setting = Mismatch(None, [], "goal", "point", dimensions=[0, 1], ts_dimensions=[1, 0])
+        moved = setting.cut({"goal": ta, "point": point}).ts
+        np.testing.assert_allclose(moved.observations, [[0, -1, 7], [8, 0, 7], [4, 1, 7]])
+        given = Mismatch(
+            None, [], "goal", "point", [0, 1], [1, 0], extent=[[0, 10], [0, 10]], ts_extent=[[0, 40], [0, 20]]
+        )
+        moved = given.cut({"goal": ta, "point": point}).ts
+        np.testing.assert_allclose(moved.observations[:, :2], [[2.5, 0], [7.5, 2.5], [5, 5]])
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"ts_dimensions": [0]}, r"setting.ts_dimensions: \[0\] given, expected 2"),
+            ({"ts_dimensions": [0, 3]}, r"setting.ts_dimensions: \[0, 3\] given, expected numbers from 0 to 2"),
+            ({"extent": [[0, 1]]}, r"setting.extent: \[\[0, 1\]\] given, expected a lowest and a highest value"),
+            ({"ts_extent": [[1, 1], [0, 1]]}, r"setting.ts_extent: .* expected low < high"),
+        ],
+    )
+    def test_frames_that_make_no_sense(
+        self, arguments: dict[str, Any], message: str, parts: dict[str, Trajectories]
+    ) -> None:
+        ta = parts["point"]
+        with pytest.raises(UserError, match=message):
+            Mismatch(None, [], "point", "point", dimensions=[0, 1], **arguments).cut({"point": ta})
 
 
 class TestPointmaze:

@@ -278,3 +278,20 @@ def test_the_papers_network() -> None:
 def test_numbers_out_of_range(name: str, value: float) -> None:
     with pytest.raises(UserError, match=name):
         PUDiscriminator(**{"observation_dim": 3, name: value})
+
+
+def test_it_looks_at_the_chosen_dimensions_alone() -> None:
+    whole = PUDiscriminator(4, dimensions=[2, 0])
+    states = torch.randn(50, 4)
+    changed = states.clone()
+    changed[:, [1, 3]] += 5
+    assert torch.equal(whole(states), whole(changed))
+    changed[:, 0] += 1
+    assert not torch.equal(whole(states), whole(changed))
+    assert whole.network[0].in_features == 2
+
+
+@pytest.mark.parametrize("dimensions", [[], [0, 0], [0, 4], [-1]])
+def test_dimensions_that_are_not_there(dimensions: list[int]) -> None:
+    with pytest.raises(UserError, match=r"dimensions: .* expected different numbers from 0 to 3"):
+        PUDiscriminator(4, dimensions=dimensions)

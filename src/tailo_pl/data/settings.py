@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tailo_pl.data.cache import fingerprint
+from tailo_pl.data.frames import into_frame
 from tailo_pl.data.sources.source import Source
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError, require_range
@@ -48,67 +50,106 @@ class Examples(Setting):
     """Only examples of success: states drawn from the ends of the trajectories that reach the goal.
 
     Args:
-        origin: label of the trajectories that reach the goal.
+        origin: label of the trajectories that reach the goal; None: those that the task ended (terminals).
         count: how many states to draw.
         last: from how many of each trajectory's last states.
         seed: of the draw.
+        part: where they are drawn from, all of which is in TA too.
+        others: further parts of TA.
     """
 
     ordered = False
 
-    def __init__(self, origin: str = "left", count: int = 200, last: int = 3, seed: int = 0) -> None:
+    def __init__(
+        self,
+        origin: str | None = "left",
+        count: int = 200,
+        last: int = 3,
+        seed: int = 0,
+        part: str = "directions",
+        others: list[str] | None = None,
+    ) -> None:
         require_range("setting.count", count, 1, closed="[)")
         require_range("setting.last", last, 1, closed="[)")
         self.origin, self.count, self.last, self.seed = origin, count, last, seed
+        self.part, self.others = part, others or []
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return ("directions",)
+        return (self.part, *self.others)
 
     def cut(self, parts: Mapping[str, Trajectories]) -> Task:
-        ta = parts["directions"]
-        if self.origin not in ta.origins:
-            there = ", ".join(dict.fromkeys(ta.origins.tolist()))
-            raise UserError(f"setting.origin: {self.origin!r} given, expected one of {there}")
-        reached = ta.take(ta.origins == self.origin)
+        whole = parts[self.part]
+        reached = whole.take(self._reached(whole))
         steps_to_end = np.repeat(reached.offsets[1:], reached.lengths) - np.arange(reached.steps)
         candidates = np.flatnonzero(steps_to_end <= self.last)
         if len(candidates) < self.count:
+            which = "that the task ended" if self.origin is None else f"with origin {self.origin!r}"
             raise UserError(
                 f"setting.count: {self.count} examples asked for, but only {len(candidates)} states lie among the "
-                f"last {self.last} of the {len(reached)} trajectories with origin {self.origin!r}"
+                f"last {self.last} of the {len(reached)} trajectories {which}"
             )
         chosen = np.random.default_rng(self.seed).choice(candidates, self.count, replace=False)
         outside = np.ones(reached.steps, dtype=bool)
         outside[chosen] = False
-        return Task(ts=reached.drop(outside), ta=ta)
+        return Task(ts=reached.drop(outside), ta=Trajectories.stack([parts[name] for name in self.parts]))
+
+    def _reached(self, whole: Trajectories) -> NDArray[np.bool_]:
+        """Marks the trajectories that reach the goal."""
+        if self.origin is None:
+            if whole.recording.terminals is None:
+                raise UserError(f"setting.origin: null given, but part {self.part} has no terminals recorded")
+            return np.asarray(whole.recording.terminals[whole.rows.at(whole.offsets[1:] - 1)], dtype=bool)
+        if self.origin not in whole.origins:
+            there = dict.fromkeys(whole.origins.tolist())
+            raise UserError(f"setting.origin: {self.origin!r} given, expected one of {', '.join(there)}")
+        return np.asarray(whole.origins == self.origin)
 
 
 class ExpertsAndOthers(Setting):
-    """TS is the first expert trajectory; TA holds the first few expert trajectories and all of another part.
+    """TS is one expert trajectory; TA holds the first few expert trajectories and all of other parts.
 
     Settings standard, smodice, recoil_rfe and recoil_me are this one with their own numbers.
 
     Args:
-        experts: how many expert trajectories TA holds.
-        others: the other part of TA.
+        experts: how many expert trajectories TA holds; None: all.
+        others: the other part of TA, or several.
         experts_first: whether TA begins with the experts.
+        expert: the part of the experts.
+        ts: the part of which TS is a trajectory; None: that of the experts.
+        ts_trajectory: which one, counted from 0.
     """
 
-    def __init__(self, experts: int, others: str = "random", experts_first: bool = True) -> None:
-        require_range("setting.experts", experts, 1, closed="[)")
-        self.experts, self.others, self.experts_first = experts, others, experts_first
+    def __init__(
+        self,
+        experts: int | None,
+        others: str | list[str] = "random",
+        experts_first: bool = True,
+        expert: str = "expert",
+        ts: str | None = None,
+        ts_trajectory: int = 0,
+    ) -> None:
+        if experts is not None:
+            require_range("setting.experts", experts, 1, closed="[)")
+        require_range("setting.ts_trajectory", ts_trajectory, 0, closed="[)")
+        self.experts, self.experts_first = experts, experts_first
+        self.others = [others] if isinstance(others, str) else others
+        self.expert, self.ts, self.ts_trajectory = expert, ts or expert, ts_trajectory
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return ("expert", self.others)
+        return tuple(dict.fromkeys((self.expert, *self.others, self.ts)))
 
     def cut(self, parts: Mapping[str, Trajectories]) -> Task:
-        expert = parts["expert"]
-        if len(expert) < self.experts:
+        expert, watched = parts[self.expert], parts[self.ts]
+        if len(expert) < (self.experts or 0):
             raise UserError(f"setting.experts: {self.experts} asked for, but the source has {len(expert)}")
-        pieces = [expert.take(range(self.experts)), parts[self.others]]
-        return Task(ts=expert.take([0]), ta=Trajectories.stack(pieces if self.experts_first else pieces[::-1]))
+        if len(watched) <= self.ts_trajectory:
+            raise UserError(f"setting.ts_trajectory: {self.ts_trajectory} given, but {self.ts} has {len(watched)}")
+        pieces = [expert.take(range(len(expert))[: self.experts]), *(parts[name] for name in self.others)]
+        return Task(
+            ts=watched.take([self.ts_trajectory]), ta=Trajectories.stack(pieces if self.experts_first else pieces[::-1])
+        )
 
 
 class IncompleteTA(ExpertsAndOthers):
@@ -156,19 +197,42 @@ class IncompleteTS(ExpertsAndOthers):
 class Mismatch(ExpertsAndOthers):
     """As `ExpertsAndOthers`, but TS is the trajectory of an expert with another body.
 
+    Where the other body's states are laid out differently, only some of their numbers have a meaning in TA: those are
+    brought into TA's frame, scaled from the other body's extent to TA's; the rest of TS is TA's mean state, and
+    discriminators must not look at it (`method.dimensions`).
+
     Args:
-        experts: how many expert trajectories TA holds.
+        experts: how many expert trajectories TA holds; None: all.
+        others: the other part of TA, or several.
+        expert: the part of the experts.
+        ts: the part of the expert with the other body.
+        dimensions: which numbers of TA's states TS tells; None: all, and they are compared as they are.
+        ts_dimensions: which numbers of the other body's states these are, in the same order.
+        extent: lowest and highest value of each of these dimensions in TA's frame; None: those of TA's states.
+        ts_extent: the same in the other body's; None: those of the trajectory.
     """
 
-    def __init__(self, experts: int = 200) -> None:
-        super().__init__(experts)
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        return (*super().parts, "mismatch")
+    def __init__(
+        self,
+        experts: int | None = 200,
+        others: str | list[str] = "random",
+        expert: str = "expert",
+        ts: str = "mismatch",
+        dimensions: list[int] | None = None,
+        ts_dimensions: list[int] | None = None,
+        extent: list[list[float]] | None = None,
+        ts_extent: list[list[float]] | None = None,
+    ) -> None:
+        super().__init__(experts, others, expert=expert, ts=ts)
+        self.dimensions, self.ts_dimensions = dimensions, ts_dimensions or dimensions
+        self.extent, self.ts_extent = extent, ts_extent
 
     def cut(self, parts: Mapping[str, Trajectories]) -> Task:
-        return Task(ts=parts["mismatch"].take([0]), ta=super().cut(parts).ta)
+        task = super().cut(parts)
+        if self.dimensions is None or self.ts_dimensions is None:
+            return task
+        ts = into_frame(task.ts, self.ts_dimensions, self.ts_extent, task.ta, self.dimensions, self.extent)
+        return Task(ts, task.ta)
 
 
 class OfflineRL(Setting):

@@ -256,8 +256,11 @@ class Trajectories:
     def stack(parts: Sequence[Trajectories]) -> Trajectories:
         """Several selections on one new recording, which holds only the fields that all of them have.
 
-        This is the one operation that copies arrays: a source uses it when a task needs several files.
+        This is the one operation that copies arrays: a source uses it when a task needs several files. Where there is
+        nothing to put together, nothing is copied.
         """
+        if len(parts) == 1:
+            return parts[0]
         recordings = [part.recording for part in parts]
         shared = set.intersection(*[set(recording.arrays()) for recording in recordings])
         for name in sorted(shared):

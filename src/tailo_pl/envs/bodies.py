@@ -11,10 +11,16 @@ from pathlib import Path
 
 import gymnasium
 import mujoco
+import numpy as np
+from numpy.typing import NDArray
 
 from tailo_pl.errors import UserError
 
 STOCK = "stock"
+D4RL = "d4rl"
+MAZE_BODIES = (STOCK, D4RL)
+OVERVIEW = "overview"
+"""The camera above a maze."""
 
 # The models that gymnasium's `-v4` environments load.
 _MODEL_FILES = {
@@ -71,9 +77,51 @@ def load_model(task: str, body: str = STOCK) -> mujoco.MjModel:
     """
     if body not in bodies(task):
         raise UserError(f"body: {task} has no body {body!r}, expected one of {', '.join(bodies(task))}")
-    file = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / _MODEL_FILES[task]
+    file = _model_file(task)
     if body == STOCK:
         return mujoco.MjModel.from_xml_path(str(file))
     spec = mujoco.MjSpec.from_file(str(file))
     _CHANGES[task, body](spec)
     return spec.compile()
+
+
+def ant_in_walls(
+    body: str, walls: NDArray[np.float64], half_sizes: NDArray[np.float64], goal: NDArray[np.float64]
+) -> mujoco.MjModel:
+    """Compile the ant among walls, with a mark at the goal and a camera above that has all walls in sight.
+
+    Args:
+        body: `stock`, or `d4rl`, the ant of D4RL's mazes: a fifth of the torque, half as many physics steps a second
+            and softer contacts.
+        walls: centre of each box.
+        half_sizes: half the boxes' extent along each axis.
+        goal: x and y.
+    """
+    if body not in MAZE_BODIES:
+        raise UserError(f"body: the ant in a maze has no body {body!r}, expected one of {', '.join(MAZE_BODIES)}")
+    spec = mujoco.MjSpec.from_file(str(_model_file("ant")))
+    for number, place in enumerate(walls):
+        box = spec.worldbody.add_geom(name=f"wall_{number}", type=mujoco.mjtGeom.mjGEOM_BOX, pos=place, size=half_sizes)
+        box.contype = box.conaffinity = 1
+        box.rgba = [0.7, 0.5, 0.3, 1.0]
+    spec.worldbody.add_site(
+        name="goal",
+        type=mujoco.mjtGeom.mjGEOM_CYLINDER,
+        pos=[*goal, 0.01],
+        size=[0.5, 0.005, 0],
+        rgba=[0.9, 0.1, 0.1, 1],
+    )
+    low, high = (walls - half_sizes).min(0), (walls + half_sizes).max(0)
+    middle, distance = (low + high) / 2, 1.5 * float((high - low)[:2].max())
+    # MuJoCo sees 45 degrees from the lower to the upper edge; this keeps the walls off both.
+    spec.worldbody.add_camera(name=OVERVIEW, pos=[middle[0], middle[1], distance])
+    model = spec.compile()
+    if body == D4RL:
+        model.opt.timestep = 0.02
+        model.actuator_gear[:, 0] = 30.0
+        model.geom_solimp[:, :3] = 0.8, 0.8, 0.01
+    return model
+
+
+def _model_file(task: str) -> Path:
+    return Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / _MODEL_FILES[task]

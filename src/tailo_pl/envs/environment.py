@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tailo_pl.envs.plan import Plan
 from tailo_pl.envs.reference_scores import Reference
 from tailo_pl.envs.simulator import Simulator
 
@@ -25,6 +26,8 @@ class Environment(ABC):
         knows_success: whether the task can be accomplished, and steps tell when it is.
         subtasks: names of things that can be done on the way, where states show which are; evaluations and reports
             then tell when.
+        plan: what it looks like from above, where states begin with x and y.
+        body: what is simulated, where there are several bodies to choose from and data of one misleads in another.
     """
 
     observation_dim: int
@@ -35,6 +38,8 @@ class Environment(ABC):
     rows: ClassVar[int] = 100
     knows_success: bool = False
     subtasks: tuple[str, ...] = ()
+    plan: Plan | None = None
+    body: str | None = None
 
     @abstractmethod
     def simulator(self, rows: int) -> Simulator:

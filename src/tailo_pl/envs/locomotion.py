@@ -1,17 +1,8 @@
-"""Hopper, halfcheetah, walker2d and ant: many episodes side by side, equal to gymnasium's `-v4` environments.
-
-Every row's state is one line of an array; a few threads, each with a MuJoCo data structure of its own, take
-rows off a common pile, load, advance and store them. `mj_step` releases the interpreter lock, so the threads
-run at the same time. `mujoco.rollout` would need less Python, but it does not give back the constraint
-solver's warm start, without which episodes drift away from gymnasium's.
-"""
+"""Hopper, halfcheetah, walker2d and ant: many episodes side by side, equal to gymnasium's `-v4` environments."""
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import mujoco
@@ -22,18 +13,14 @@ from tailo_pl.envs.bodies import STOCK, load_model
 from tailo_pl.envs.environment import Environment
 from tailo_pl.envs.reference_scores import reference
 from tailo_pl.envs.simulator import Step
+from tailo_pl.envs.state_rows import Floats, StateRows
 from tailo_pl.errors import UserError
 
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 HORIZON = 1000
 # D4RL's ant has 84 more numbers for contact forces, all of them recorded as zero.
 ANT_CONTACT_FORCES = 84
-
-_STATE = mujoco.mjtState
-# What the next step depends on. Applied forces, mocap bodies and plugins are not used by these models.
-_ROW_STATE = int(_STATE.mjSTATE_FULLPHYSICS | _STATE.mjSTATE_WARMSTART | _STATE.mjSTATE_CTRL)
 
 
 def _always_healthy(qpos: Floats, qvel: Floats) -> Bools:
@@ -90,7 +77,7 @@ _TASKS = {
 }
 
 
-class LocomotionRows:
+class LocomotionRows(StateRows):
     """A `Simulator` of one locomotion task.
 
     A row that has ended may be stepped on: like gymnasium's environment, it then just goes on.
@@ -114,51 +101,26 @@ class LocomotionRows:
     ) -> None:
         if pad_contact_forces and task != "ant":
             raise UserError(f"pad_contact_forces: {task} has no contact forces, only ant has")
-        if threads is None:
-            threads = min(2, available_cores())
-        for name, count in (("rows", rows), ("threads", threads)):
-            if count < 1:
-                raise UserError(f"{name}: {count} given, expected at least 1")
-        self._model = load_model(task, body)
         self._task = _TASKS[task]
-
-        nq, nv, nu = self._model.nq, self._model.nv, self._model.nu
+        super().__init__(load_model(task, body), rows, self._task.frame_skip, threads)
+        self._progress = np.zeros(rows)  # position along the track as the reward sees it
         self._padding = ANT_CONTACT_FORCES if pad_contact_forces else 0
-        self.observation_dim = nq - self._task.unseen_positions + nv + self._padding
-        self.action_dim = nu
-        self.action_low, self.action_high = self._model.actuator_ctrlrange.T.copy()
+        self.observation_dim = self._model.nq - self._task.unseen_positions + self._model.nv + self._padding
         self.horizon = HORIZON
-        self.rows = rows
-
-        # Per row: physics state, position along the track as the reward sees it, control steps so far.
-        self._states = np.zeros((rows, mujoco.mj_stateSize(self._model, _ROW_STATE)))
-        self._state_of_row = list(self._states)  # one view each, made once
-        self._progress = np.zeros(rows)
-        self._elapsed = np.zeros(rows, dtype=np.int64)
-        # Order within a state: time, positions, velocities, warm start, controls.
-        self._qpos, self._qvel = slice(1, 1 + nq), slice(1 + nq, 1 + nq + nv)
-        self._ctrl = slice(1 + nq + 2 * nv, None)
-
-        self._workers = [mujoco.MjData(self._model) for _ in range(threads)]
-        # The calling thread works too.
-        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
     def reset(self, rows: NDArray[np.int64], seeds: NDArray[np.int64]) -> Floats:
         """Start a new episode in each of `rows`, from the state that gymnasium's `reset(seed=...)` would draw."""
         rows = np.asarray(rows)
-        task, model, data = self._task, self._model, self._workers[0]
+        task, model = self._task, self._model
         noise = task.reset_noise
         for row, seed in zip(rows.tolist(), np.asarray(seeds).tolist(), strict=True):
             rng = np.random.default_rng(seed)
-            mujoco.mj_resetData(model, data)
-            data.qpos[:] = model.qpos0 + rng.uniform(-noise, noise, model.nq)
+            qpos = model.qpos0 + rng.uniform(-noise, noise, model.nq)
             if task.gaussian_velocity:
-                data.qvel[:] = noise * rng.standard_normal(model.nv)
+                qvel = noise * rng.standard_normal(model.nv)
             else:
-                data.qvel[:] = rng.uniform(-noise, noise, model.nv)
-            mujoco.mj_forward(model, data)
-            self._store(row, data)
-        self._elapsed[rows] = 0
+                qvel = rng.uniform(-noise, noise, model.nv)
+            self._begin(row, qpos, qvel)
         return self._observations(self._states[rows])
 
     def step(self, rows: NDArray[np.int64], actions: NDArray[np.floating]) -> Step:
@@ -167,16 +129,10 @@ class LocomotionRows:
         The control cost is computed in the precision of `actions`, as in gymnasium.
         """
         rows, actions = np.asarray(rows), np.asarray(actions)
-        if actions.shape != (len(rows), self.action_dim):
-            raise ValueError(f"actions: shape {actions.shape} given, expected {(len(rows), self.action_dim)}")
         task = self._task
         before = self._progress[rows]
-        self._states[rows, self._ctrl] = actions
-        self._advance(rows)
-        self._elapsed[rows] += 1
-
-        states = self._states[rows]
-        velocity = (self._progress[rows] - before) / (self._model.opt.timestep * task.frame_skip)
+        states = self._advance(rows, actions)
+        velocity = (self._progress[rows] - before) / self.step_seconds
         control_cost = task.control_cost * np.square(actions).sum(axis=1)
         return Step(
             observations=self._observations(states),
@@ -186,43 +142,8 @@ class LocomotionRows:
             success=np.zeros(len(rows), dtype=np.bool_),  # there is no end to walking
         )
 
-    @property
-    def model(self) -> mujoco.MjModel:
-        return self._model
-
-    @property
-    def step_seconds(self) -> float:
-        return float(self._model.opt.timestep * self._task.frame_skip)
-
-    def pose(self, row: int) -> Floats:
-        return self._states[row, self._qpos].copy()
-
-    def close(self) -> None:
-        """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
-
-    def _advance(self, rows: NDArray[np.int64]) -> None:
-        """Let all threads work until every one of `rows` has been advanced by one control step."""
-        pile = deque(rows.tolist())
-        others = [self._pool.submit(self._work, data, pile) for data in self._workers[1:]] if self._pool else []
-        self._work(self._workers[0], pile)
-        for other in others:
-            other.result()
-
-    def _work(self, data: mujoco.MjData, pile: deque[int]) -> None:
-        """Advance rows until the pile is empty. Taking off a deque is atomic, so threads need no lock."""
-        while True:
-            try:
-                row = pile.pop()
-            except IndexError:
-                return
-            mujoco.mj_setState(self._model, data, self._state_of_row[row], _ROW_STATE)
-            mujoco.mj_step(self._model, data, self._task.frame_skip)
-            self._store(row, data)
-
     def _store(self, row: int, data: mujoco.MjData) -> None:
-        mujoco.mj_getState(self._model, data, self._state_of_row[row], _ROW_STATE)
+        super()._store(row, data)
         self._progress[row] = data.xpos[1, 0] if self._task.progress_of_body else data.qpos[0]
 
     def _observations(self, states: Floats) -> Floats:
@@ -230,11 +151,6 @@ class LocomotionRows:
         position = states[:, self._qpos][:, self._task.unseen_positions :]
         velocity = np.clip(states[:, self._qvel], -limit, limit)
         return np.concatenate([position, velocity, np.zeros((len(states), self._padding))], axis=1)
-
-
-def available_cores() -> int:
-    """Cores this process may use; not every system can tell them from the machine's."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Locomotion(Environment):

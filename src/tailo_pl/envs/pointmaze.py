@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tailo_pl.envs.environment import Environment
 from tailo_pl.envs.gym_rows import MujocoRows
+from tailo_pl.envs.plan import Plan
 from tailo_pl.envs.reference_scores import Reference
 
 START = np.array([4.0, 4.0])
@@ -82,6 +83,7 @@ class PointMaze(Environment):
 
     def __init__(self, direction: str = "left") -> None:
         self._direction = direction
+        self.plan = Plan.of_cells(START, GOALS[direction], REACHED, np.empty((0, 2)), 1.0)
 
     def simulator(self, rows: int) -> MujocoRows:
         # The state is position and velocity, without the goals that gymnasium-robotics adds.

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from tailo_pl.data.batches import PairBatch
 from tailo_pl.data.settings import Task
 from tailo_pl.data.trajectories import Trajectories
-from tailo_pl.errors import require_range
+from tailo_pl.errors import UserError, require_range
 from tailo_pl.losses.discriminator import (
     LogitTerms,
     Objective,
@@ -42,9 +42,11 @@ class PUDiscriminator(StageModule):
         absorbing: states have one more number, 1 for the absorbing state behind the end of an episode, 0 for all
             others; the data then draw it too.
         hidden: widths of the hidden (tanh) layers.
+        dimensions: which numbers of a state it looks at; None: all.
     """
 
     compilable = True
+    dimensions: Tensor
 
     def __init__(
         self,
@@ -56,6 +58,7 @@ class PUDiscriminator(StageModule):
         learning_rate: float = 3e-4,
         absorbing: bool = False,
         hidden: Sequence[int] = (256, 256),
+        dimensions: Sequence[int] | None = None,
     ) -> None:
         super().__init__(observation_dim, learning_rate)
         require_range("eta_p", eta_p, 0, 1)
@@ -66,7 +69,14 @@ class PUDiscriminator(StageModule):
         self.beta_2 = beta_2
         self.lipschitz = lipschitz
         self.absorbing = absorbing
-        self.network = mlp(observation_dim + absorbing, hidden, 1, nn.Tanh)
+        seen = range(observation_dim) if dimensions is None else dimensions
+        if not seen or len(set(seen)) < len(seen) or not set(seen) <= set(range(observation_dim)):
+            raise UserError(
+                f"dimensions: {list(seen)} given, expected different numbers from 0 to {observation_dim - 1}"
+            )
+        self._all = dimensions is None
+        self.register_buffer("dimensions", torch.tensor(list(seen)), persistent=False)
+        self.network = mlp(len(seen) + absorbing, hidden, 1, nn.Tanh)
 
     def forward(self, states: Tensor) -> Tensor:
         """Logits D(s) of raw states."""
@@ -76,6 +86,8 @@ class PUDiscriminator(StageModule):
     def _inputs(self, states: Tensor, absorbing: Tensor | None) -> Tensor:
         """What the network sees of raw states; `absorbing` marks rows that stand for the absorbing state."""
         states = self.standardise(states)
+        if not self._all:
+            states = states.index_select(-1, self.dimensions)
         return with_absorbing(states, absorbing) if self.absorbing else states
 
     def row_losses(self, batch: PairBatch) -> tuple[list[Tensor], Tensor, Tensor]:
@@ -111,7 +123,7 @@ class PUDiscriminator(StageModule):
         outputs: dict[str, NDArray[Any]] = {"scores": self.scores(task.ta)}
         if self.absorbing:
             with torch.inference_mode():
-                state = torch.zeros(1, self.observation_dim, device=self.device)
+                state = torch.zeros(1, len(self.dimensions), device=self.device)
                 logit = self.network(with_absorbing(state, torch.ones(1, device=self.device)))[0]
             outputs["absorbing_score"] = logit.float().cpu().numpy()
         return outputs

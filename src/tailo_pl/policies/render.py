@@ -18,6 +18,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from tailo_pl.envs.bodies import OVERVIEW
 from tailo_pl.errors import UserError
 
 Picture = NDArray[np.uint8]
@@ -89,9 +90,10 @@ def _drawn(way: str, model: mujoco.MjModel, poses: NDArray[np.float64], width: i
 
 
 def _camera(model: mujoco.MjModel, poses: NDArray[np.float64]) -> Any:
-    """The model's own camera that follows the body, or a view from above on where the first two joints go."""
-    if mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, "track") >= 0:
-        return "track"
+    """The model's camera above all of it or the one that follows the body, or else a view on where the joints go."""
+    for name in (OVERVIEW, "track"):
+        if mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, name) >= 0:
+            return name
     camera = mujoco.MjvCamera()
     low, high = poses[:, :2].min(0), poses[:, :2].max(0)
     camera.lookat[:2] = (low + high) / 2

@@ -11,6 +11,7 @@ from tailo_pl.report.alternatives import negatives_figure, prior_table, scores_f
 from tailo_pl.report.figure import Figure
 from tailo_pl.report.findings import find, origin_figure, trajectory_figures
 from tailo_pl.report.groups import Group, group_runs
+from tailo_pl.report.maze import maze_figures
 from tailo_pl.report.outcomes import comparison, score_figures, score_table
 from tailo_pl.report.reading import RunRecord, table
 from tailo_pl.report.training import training_figures
@@ -107,6 +108,9 @@ def _part(run: RunRecord, group: Group, number: int, points: int) -> RunPart:
         ),
         _record(run, key),
     ]
+    if maze := maze_figures(run, find(run), key, points):
+        text = "Seen from above, for tasks whose states begin with x and y."
+        blocks.insert(0, Block(f"{key}-maze", "On the floor", text, maze))
     return RunPart(f"{group.task} · {group.arm}, seed {run.seed}", run.missing, blocks)
 
 

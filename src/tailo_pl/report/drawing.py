@@ -28,6 +28,7 @@ _STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "tailo",  # the same figure is the same file
 }
+_BESIDE: Any = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}
 _DASHES = {"solid": "-", "dashed": "--", "dotted": ":"}
 
 
@@ -50,7 +51,8 @@ def draw_figures(figures: Iterable[Figure], folder: Path) -> list[Path]:
                 if not figure.series:
                     continue
                 rows = len(figure.categories) * len(figure.series)
-                canvas = Canvas(figsize=(5.5, 0.9 + 0.34 * rows if rows else 3.4), layout="constrained")
+                height = 0.9 + 0.34 * rows if rows else 5.5 if figure.kind == "map" else 3.4
+                canvas = Canvas(figsize=(5.5, height), layout="constrained")
                 axes = canvas.add_subplot()
                 (_rows if rows else _curves)(figure, axes)
                 axes.set_title(figure.title, fontsize=10)
@@ -77,6 +79,9 @@ def _curves(figure: Figure, axes: Axes) -> None:
         if figure.kind == "histogram":
             axes.stairs(np.asarray(series.y), np.asarray(series.x), fill=True, alpha=0.45, color=color, label=name)
             continue
+        if series.dots:
+            axes.plot(series.x, series.y, ".", color=color, label=series.name, markersize=2.5)
+            continue
         if series.low is not None and series.high is not None:
             axes.fill_between(np.asarray(series.x), series.low, series.high, color=color, alpha=0.18, linewidth=0)
         look: dict[str, Any] = {"linewidth": 0.7, "alpha": 0.5} if series.thin else {"linewidth": 1.6}
@@ -86,9 +91,11 @@ def _curves(figure: Figure, axes: Axes) -> None:
         axes.axvspan(*figure.shade, color="black", alpha=0.08, linewidth=0)
     _marks(figure, axes)
     axes.set_ylabel(figure.y_label)
+    if figure.kind == "map":
+        axes.set_aspect("equal")
     axes.xaxis.set_major_formatter("{x:,.6g}")
     if len(axes.get_legend_handles_labels()[0]) > 1:
-        axes.legend(fontsize=7.5)
+        axes.legend(fontsize=7.5, **_BESIDE if figure.kind == "map" else {})
 
 
 def _rows(figure: Figure, axes: Axes) -> None:

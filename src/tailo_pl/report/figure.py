@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 # Okabe and Ito's colours, the ones that show on white and on black first.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 NEUTRAL = -1  # the colour of the text
-Kind = Literal["lines", "histogram", "bars", "intervals"]
+Kind = Literal["lines", "map", "histogram", "bars", "intervals"]
+"""A map is lines and dots on the floor, with one scale for both axes."""
 Dash = Literal["solid", "dashed", "dotted"]
 Curve = Sequence[float] | NDArray[Any]
 
@@ -31,6 +32,7 @@ class Series:
         color: index into the palette, or NEUTRAL.
         dash: of the line.
         thin: drawn thin and pale, for one of many.
+        dots: points that no line joins.
         group: series of one group are switched on and off together; empty: its name.
     """
 
@@ -42,6 +44,7 @@ class Series:
     color: int = 0
     dash: Dash = "solid"
     thin: bool = False
+    dots: bool = False
     group: str = ""
 
 

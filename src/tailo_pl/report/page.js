@@ -103,6 +103,10 @@
       "stroke-opacity": series.thin ? 0.45 : 1, "stroke-dasharray": DASHES[series.dash] || "none", "stroke-linejoin": "round",
     });
   };
+  const dots = (series, x, y) => {
+    const places = series.x.map((place, index) => `M${x(place).toFixed(1)} ${y(series.y[index]).toFixed(1)}h0`);
+    return node("path", { d: places.join(""), stroke: colour(series.color), "stroke-width": 3, "stroke-linecap": "round" });
+  };
   const band = (series, x, y) => {
     const forth = series.x.map((place, index) => `${x(place).toFixed(1)} ${y(series.high[index]).toFixed(1)}`);
     const back = series.x.map((place, index) => `${x(place).toFixed(1)} ${y(series.low[index]).toFixed(1)}`).reverse();
@@ -140,21 +144,26 @@
 
   const drawCurves = (figure, shown, width) => {
     const bars = figure.kind === "histogram";
+    const map = figure.kind === "map";
     const values = shown.flatMap((one) => [...one.y, ...(one.low || []), ...(one.high || [])]);
     const across = (figure.marks || []).filter((mark) => mark.axis === "y").map((mark) => mark.value);
     let ys = widened(extent([...values, ...across]) || [0, 1], 0.06);
     if (bars) ys = [0, ys[1]];
     const xs = extent(shown.flatMap((one) => one.x)) || [0, 1];
     if (xs[0] === xs[1]) [xs[0], xs[1]] = widened(xs, 0);
+    if (map) [xs[0], xs[1]] = widened(xs, 0.06);
     const [xTicks, yTicks] = [ticks(...xs, Math.max(3, Math.min(8, width / 90))), ticks(...ys, 5)];
-    const plot = frame(figure, width, HEIGHT, MARGIN, xs, ys, xTicks, yTicks);
+    const inner = Math.min(width, 520) - MARGIN.left - MARGIN.right;
+    const outer = map ? inner + MARGIN.left + MARGIN.right : width;
+    const height = map ? (inner * (ys[1] - ys[0])) / (xs[1] - xs[0]) + MARGIN.top + MARGIN.bottom : HEIGHT;
+    const plot = frame(figure, outer, height, MARGIN, xs, ys, xTicks, yTicks);
     if (figure.shade) {
       const [from, to] = [plot.x(Math.max(xs[0], figure.shade[0])), plot.x(Math.min(xs[1], figure.shade[1]))];
       const look = { fill: "currentColor", "fill-opacity": 0.09 };
       plot.svg.append(node("rect", { x: from, y: plot.top, width: Math.max(0, to - from), height: plot.bottom - plot.top, ...look }));
     }
     for (const one of shown) if (one.low && !bars) plot.svg.append(band(one, plot.x, plot.y));
-    for (const one of shown) plot.svg.append(bars ? histogram(one, plot.x, plot.y) : line(one, plot.x, plot.y));
+    for (const one of shown) plot.svg.append(bars ? histogram(one, plot.x, plot.y) : (one.dots ? dots : line)(one, plot.x, plot.y));
     if (!bars) for (const one of shown) if (one.x.length === 1) {
       plot.svg.append(node("circle", { cx: plot.x(one.x[0]), cy: plot.y(one.y[0]), r: 3.5, fill: colour(one.color) }));
     }
@@ -318,7 +327,7 @@
     if (shown.length) {
       const plot = (rows ? drawRows : drawCurves)(now, shown, box.clientWidth);
       box.append(plot.svg);
-      if (!rows) reader(now, shown, plot, box);
+      if (!rows && now.kind !== "map") reader(now, shown, plot, box);
     } else {
       box.append(element("p", { className: "empty", textContent: "Everything is switched off in the legend." }));
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 from tailo_pl.config.experiment import Experiment
 from tailo_pl.data.checks import check_task
@@ -27,7 +28,8 @@ def check(experiment: Experiment) -> None:
     env, source = experiment.config["env"], experiment.config["source"]
     if "keys" in env and "keys" in source and env["keys"] != source["keys"]:
         raise UserError(f"source.keys: {source['keys']} given, expected {env['keys']} as env.keys, for the same states")
-    for line in check_task(task, *experiment.action_bounds, trust=experiment.trust):
+    odd = check_task(task, *experiment.action_bounds, trust=experiment.trust)
+    for line in (*_other_bodies(experiment), *odd):
         log.warning("%s", line)
     method, setting = experiment.names["method"], experiment.names["setting"]
     for name, stage in experiment.stages.items():
@@ -39,3 +41,12 @@ def check(experiment: Experiment) -> None:
                 raise Refusal(f"method {method}, setting {setting}: {error}") from error
             except UserError as error:
                 raise UserError(f"method.stages.{name}.{part}.{error}") from error
+
+
+def _other_bodies(experiment: Experiment) -> Iterator[str]:
+    """A line for each part of the data that was recorded in another body than the one that is scored."""
+    scored = None if experiment.environment is None else experiment.environment.body
+    for part in experiment.setting.parts:
+        recorded = experiment.source.body(part)
+        if scored is not None and recorded not in (None, scored):
+            yield f"env.body: {scored} given, but part {part} of the data was recorded in {recorded}; expected the same"

@@ -37,6 +37,9 @@ class Bundled(Source):
             )
         return self._open[name]
 
+    def body(self, name: str) -> str | None:
+        return self._parts[name].body if name in self._parts else None
+
     def fingerprint(self, name: str) -> str:
         self.part(name)
         return cache.content_fingerprint(f"{self._env}-{name}", self.identity(name))

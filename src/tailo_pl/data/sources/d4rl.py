@@ -12,13 +12,17 @@ import numpy as np
 
 from tailo_pl.data import cache
 from tailo_pl.data.download import fetch
+from tailo_pl.data.formats import open_file
 from tailo_pl.data.formats.columns import Columns
 from tailo_pl.data.formats.hdf5 import Hdf5File
 from tailo_pl.data.formats.imports import import_files
 from tailo_pl.data.formats.step_reader import Ending
+from tailo_pl.data.sources.bundled import Bundled
 from tailo_pl.data.sources.d4rl_datasets import DATASETS
+from tailo_pl.data.sources.recipe import Recipe
 from tailo_pl.data.sources.source import Bounds, Source
 from tailo_pl.data.trajectories import Trajectories
+from tailo_pl.envs.bodies import D4RL as BODY
 from tailo_pl.errors import UserError
 
 _MAKER = 1  # of the cache entries: count up when the same file would be written differently
@@ -39,13 +43,19 @@ class D4RL(Source):
     task. What is left behind the last end is a trajectory as well.
 
     Args:
-        parts: for each name of a part a dataset (`hopper-expert-v2`) or the path of a file of D4RL's layout. A name
-            not among them is one of these itself.
+        parts: for each name of a part a dataset (`hopper-expert-v2`), or the path of a file of D4RL's layout or of the
+            method's authors (`.pt`). A name not among them is one of these itself; one that is None is made here.
         download: download what is not on this machine.
+        recipe: how the environment makes data; None: it makes none.
     """
 
-    def __init__(self, parts: dict[str, str] | None = None, download: bool = True) -> None:
-        self._parts, self._download = dict(parts or {}), download
+    def __init__(
+        self, parts: dict[str, str | None] | None = None, download: bool = True, recipe: Recipe | None = None
+    ) -> None:
+        self._parts = {name: wanted for name, wanted in (parts or {}).items() if wanted is not None}
+        self._made = None if recipe is None else Bundled("d4rl", recipe)
+        self._not_published = set(parts or {}) - set(self._parts)
+        self._download = download
         self._open: dict[str, tuple[Trajectories, str]] = {}
 
     def part(self, name: str) -> Trajectories:
@@ -58,6 +68,11 @@ class D4RL(Source):
         used = [self._parts.get(name, name) for name in self._open]
         return f"d4rl: {', '.join(used) or 'no dataset opened yet'}"
 
+    def body(self, name: str) -> str | None:
+        if name in self._not_published and self._made is not None:
+            return self._made.body(name)
+        return BODY if self._parts.get(name, name).startswith("antmaze") else None
+
     def action_bounds(self, name: str) -> Bounds | None:
         # D4RL scales the actions of all its tasks to [-1, 1] but those of these three.
         wanted = self._parts.get(name, name)
@@ -68,6 +83,8 @@ class D4RL(Source):
 
     def _opened(self, name: str) -> tuple[Trajectories, str]:
         """The trajectories of a part, and the name of their content."""
+        if name in self._not_published and self._made is not None:
+            return self._made.part(name), self._made.fingerprint(name)
         if name not in self._open:
             file = self._file(name)
             identity = file.identity()
@@ -78,7 +95,7 @@ class D4RL(Source):
 
     def _file(self, name: str) -> _File:
         wanted = self._parts.get(name, name)
-        if "/" in wanted or wanted.endswith(_SUFFIXES):
+        if "/" in wanted or wanted.endswith((*_SUFFIXES, ".pt")):
             path = Path(wanted).expanduser()
             return _File(path, path.stem, None)
         if wanted not in DATASETS:
@@ -129,7 +146,10 @@ class _File:
 
     def copy(self, folder: Path) -> None:
         """Write all steps into `folder` as a cache entry holds them."""
-        import_files([self.path], Hdf5File, folder, self._columns(), ending=Ending(horizon=self.horizon))
+        if self.path.suffix == ".pt":
+            import_files([self.path], open_file, folder, Columns())
+        else:
+            import_files([self.path], Hdf5File, folder, self._columns(), ending=Ending(horizon=self.horizon))
         trajectories = len(np.load(folder / "starts.npy"))
         cache.save_labels(folder, [self.label] * trajectories)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -12,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from tailo_pl.data.progress import listener
 from tailo_pl.data.recorder import record
 from tailo_pl.data.sources.recipe import Part, Recipe
+from tailo_pl.data.sources.rollouts import reporter, seeds
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.bodies import STOCK
 from tailo_pl.envs.evaluation import Actor, episode_seeds
@@ -127,7 +125,7 @@ def make(task: str, name: str, part: list[Rollouts], padded: bool, seed: int) ->
     """
     with threadpool_limits(limits=1, user_api="blas"):
         made = [_roll_out(task, rollouts, padded, seed, label) for label, rollouts in _labelled(task, name, part)]
-    return Trajectories.stack(made) if len(made) > 1 else made[0]
+    return Trajectories.stack(made)
 
 
 def _labelled(task: str, name: str, part: list[Rollouts]) -> list[tuple[str, Rollouts]]:
@@ -148,20 +146,13 @@ def _roll_out(task: str, rollouts: Rollouts, padded: bool, seed: int, label: str
         recording = record(
             simulator,
             _actor(rollouts, simulator.action_dim, rng),
-            _seeds(seed, stream, rollouts.episodes),
+            seeds(seed, stream, rollouts.episodes),
             steps=rollouts.steps,
-            progress=_reporter(label, total),
+            progress=reporter(label, total),
         )
     finally:
         simulator.close()
     return Trajectories.of(recording, rollouts.origin)
-
-
-def _seeds(seed: int, stream: str, episodes: int | None) -> Iterable[int]:
-    if episodes is not None:
-        return [int(one) for one in episode_seeds(seed, stream, episodes)]
-    first = int(episode_seeds(seed, stream, 1)[0])
-    return itertools.count(first)
 
 
 def _actor(rollouts: Rollouts, action_dim: int, rng: np.random.Generator) -> Actor:
@@ -173,15 +164,3 @@ def _actor(rollouts: Rollouts, action_dim: int, rng: np.random.Generator) -> Act
         return policy.act(observations, rollouts.noise_share, rng)
 
     return act
-
-
-def _reporter(what: str, total: int) -> Callable[[int], None]:
-    """Pass progress on to whoever listens, in the calling context."""
-    tell, done = listener.get(), 0
-
-    def progress(steps: int) -> None:
-        nonlocal done
-        done += steps
-        tell(what, done, total)
-
-    return progress

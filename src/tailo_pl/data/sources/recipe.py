@@ -17,10 +17,12 @@ class Part:
         identity: everything that decides the content besides the seed, as JSON can write it. The cache goes by it:
             count up a number in it when the same recipe would give other data.
         make: makes the trajectories from a seed.
+        body: in which it is recorded, where the environment has several.
     """
 
     identity: dict[str, object]
     make: Callable[[int], Trajectories]
+    body: str | None = None
 
 
 class Recipe(ABC):

@@ -25,6 +25,10 @@ class Source(ABC):
         """The bounds of a part's actions where the source knows them."""
         return None
 
+    def body(self, name: str) -> str | None:
+        """The body that a part was recorded in, where the source knows it and there are several to choose from."""
+        return None
+
     @abstractmethod
     def describe(self) -> str:
         """One line for people: what data this is."""

@@ -1,0 +1,125 @@
+"""A task on the floor seen from above: where TA's states lie, what they are worth, and where the policy goes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailo_pl.envs.plan import Plan
+from tailo_pl.errors import UserError
+from tailo_pl.report.figure import NEUTRAL, Figure, Series, picked
+from tailo_pl.report.findings import Findings
+from tailo_pl.report.reading import RunRecord
+
+if TYPE_CHECKING:
+    from tailo_pl.config.experiment import Experiment
+
+EPISODES = 10
+_COLD_TO_HOT = (5, 0, 4, 1)  # of the palette: light blue, blue, orange, red
+_QUARTERS = ("lowest quarter", "second quarter", "third quarter", "highest quarter")
+_PATH, _WALL = 2, NEUTRAL
+
+
+def maze_figures(run: RunRecord, found: Findings | str, key: str, points: int) -> list[Figure]:
+    """The maze with TA's states by R and by W, or without either, and the policy's paths; nothing for other tasks.
+
+    What cannot be read is noted in the run's `missing`.
+    """
+    if not run.summary or run.config.get("env", {}).get("class_path") is None:
+        return []
+    from tailo_pl.runs.folder import load_run  # with all that training needs, which takes seconds to import
+
+    try:
+        experiment = load_run(run.path)
+        plan = None if experiment.environment is None else experiment.environment.plan
+        if plan is None:
+            return []
+        states, paths = _states(run, experiment), _paths(run, experiment)
+    except UserError as error:
+        run.missing.append(f"the maze is not drawn ({error})")
+        return []
+    around = [*_plan(plan), *_walked(paths)]
+    rows = picked(len(states), 4 * points)
+    by: list[tuple[str, str, NDArray[Any] | None]] = [("states", "", None)]
+    if isinstance(found, Findings) and len(found.rewards) == len(states):
+        by = [("reward", " by R(s)", found.rewards), ("weight", " by W(s, a)", found.weights)]
+    return [
+        Figure(
+            f"{key}-maze-{name}",
+            f"TA's states{how}, and {len(paths)} episodes of the policy",
+            "x",
+            "y",
+            [*_dots(states[rows], None if values is None else np.asarray(values[rows])), *around],
+            kind="map",
+            caption="Dots are some of TA's states, in quarters of their worth; lines are where the policy went. "
+            "The circle is what counts as the goal.",
+        )
+        for name, how, values in by
+    ]
+
+
+def _states(run: RunRecord, experiment: Experiment) -> NDArray[Any]:
+    """x and y of all of TA's steps, if the data is what the run was trained on."""
+    if experiment.fingerprint != run.data.get("fingerprint"):
+        raise UserError("its data has changed since")
+    ta = experiment.task.ta
+    return np.concatenate([chunk[:, :2] for chunk in ta.chunks(ta.recording.observations)])
+
+
+def _paths(run: RunRecord, experiment: Experiment) -> list[NDArray[np.float64]]:
+    """Where the trained policy goes in a few episodes."""
+    from tailo_pl.envs.evaluation import episode_seeds, play
+    from tailo_pl.models.acting import actor
+    from tailo_pl.runs.trained import load_run_policy
+
+    assert experiment.environment is not None
+    policy = load_run_policy(run.path)
+    seeds = episode_seeds(experiment.config["seed"], "report", EPISODES)
+    simulator = experiment.environment.simulator(min(EPISODES, experiment.environment.rows))
+    places: list[list[NDArray[np.float64]]] = [[] for _ in range(EPISODES)]
+    try:
+        for moment in play(simulator, actor(policy), seeds.tolist()):
+            for episode, before, after in zip(
+                moment.episodes, moment.observations, moment.step.observations, strict=True
+            ):
+                places[episode] += [before[:2]] if not places[episode] else []
+                places[episode].append(after[:2])
+    finally:
+        simulator.close()
+    return [np.array(one) for one in places]
+
+
+def _dots(states: NDArray[Any], values: NDArray[Any] | None) -> list[Series]:
+    if values is None:
+        return [Series("states of TA", states[:, 0], states[:, 1], color=_COLD_TO_HOT[0], dots=True)]
+    quarter = np.searchsorted(np.quantile(values, [0.25, 0.5, 0.75]), values)
+    return [
+        Series(name, states[quarter == number, 0], states[quarter == number, 1], color=color, dots=True)
+        for number, (name, color) in enumerate(zip(_QUARTERS, _COLD_TO_HOT, strict=True))
+        if (quarter == number).any()
+    ]
+
+
+def _walked(paths: list[NDArray[np.float64]]) -> list[Series]:
+    series = []
+    for number, path in enumerate(paths):
+        rows = picked(len(path), 100)
+        series.append(
+            Series(f"episode {number + 1}", path[rows, 0], path[rows, 1], color=_PATH, thin=number > 0, group="policy")
+        )
+    return series
+
+
+def _plan(plan: Plan) -> list[Series]:
+    walls = [
+        Series("walls", [x0, x1, x1, x0, x0], [y0, y0, y1, y1, y0], color=_WALL, thin=number > 0, group="walls")
+        for number, (x0, y0, x1, y1) in enumerate(plan.walls)
+    ]
+    circle = plan.circle()
+    return [
+        *walls,
+        Series("start", plan.start[:1], plan.start[1:], color=3),
+        Series("goal", circle[:, 0], circle[:, 1], color=3, dash="dashed"),
+    ]
