@@ -129,8 +129,8 @@ def test_every_command_works(folder: Path) -> None:
         (["train", "--config-dir"], "option '--config-dir' requires an argument"),
         (
             ["data", "make", "pendulm", "--config-dir", "conf"],
-            "data make: 'pendulm' given, expected ENV or ENV/PART of ant, antmaze, halfcheetah, hopper, kitchen, pendulum, "
-            "pointmaze, walker2d",
+            "data make: 'pendulm' given, expected ENV or ENV/PART of ant, antmaze, halfcheetah, hopper, kitchen, "
+            "pendulum, pointmaze, walker2d",
         ),
     ],
 )
