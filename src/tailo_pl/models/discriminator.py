@@ -146,8 +146,8 @@ class PUDiscriminator(StageModule):
             "ta_share": float((task.ta.mean(ta) > 0).mean()),
         }
 
-    def scores(self, trajectories: Trajectories, batch: int = 1 << 16) -> NDArray[np.float32]:
-        """R(s) = D(s) of every kept step, a batch of rows at a time."""
+    def scores(self, trajectories: Trajectories, batch: int = 1 << 12) -> NDArray[np.float32]:
+        """R(s) = D(s) of every kept step, a batch of rows at a time: so few that hidden layers stay in the cache."""
         scores = np.empty(trajectories.steps, dtype=np.float32)
         done = 0
         with torch.inference_mode():

@@ -95,9 +95,10 @@ class StageModule(Described, lightning.LightningModule):
             loss: what is minimised; logged as `loss` unless `others` says otherwise.
             others: makes what is logged beside it.
         """
-        self._step = self.global_step + 1
+        trainer = self.trainer
+        self._step = trainer.global_step + 1
         self._recent.append(loss.detach())
-        if self._step % self.trainer.log_every_n_steps == 0 or self._step == self.trainer.max_steps:  # type: ignore[attr-defined]
+        if self._step % trainer.log_every_n_steps == 0 or self._step == trainer.max_steps:  # type: ignore[attr-defined]
             self.require_finite()
             self.log_dict({name: value.detach() for name, value in {"loss": loss, **others()}.items()})
 

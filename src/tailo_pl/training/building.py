@@ -20,6 +20,7 @@ from tailo_pl.data.sources.source import Bounds
 from tailo_pl.errors import Refusal, UserError
 from tailo_pl.models.stage import StageModule
 from tailo_pl.training.live_logs import require_package
+from tailo_pl.training.step_loop import use_step_loop
 
 FIT_FOLDER = "fits"  # where `tailo fit` writes when the saved config is used as it is
 _VALIDATION = ("val_check_interval", "check_val_every_n_epoch", "num_sanity_val_steps", "limit_val_batches")
@@ -132,6 +133,7 @@ def build_stage(config: dict[str, Any], folder: Path, task: Task, beside: Sequen
     seed_everything(config["seed_everything"], verbose=False)
     built = parse(stage_parser(), config)
     built.data.task = task
+    use_step_loop(built.trainer)
     return Built(built.trainer, built.model, built.data)
 
 

@@ -17,6 +17,7 @@ from tailo_pl.errors import UserError
 from tailo_pl.files import read_yaml
 from tailo_pl.models.stage import Diverged, StageModule
 from tailo_pl.training.building import FIT_FOLDER
+from tailo_pl.training.step_loop import use_step_loop
 
 
 def fit(arguments: list[str]) -> LightningCLI:
@@ -36,6 +37,7 @@ def fit(arguments: list[str]) -> LightningCLI:
         )
     except (ArgumentError, ValueError, TypeError, MisconfigurationException) as error:
         raise as_user_error(error) from error
+    use_step_loop(cli.trainer)
     try:
         cli.trainer.fit(cli.model, datamodule=cli.datamodule)
     except Diverged as failure:
