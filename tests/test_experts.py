@@ -107,6 +107,16 @@ def test_noise(kind: str) -> None:
         policy.act(observations, 0.1)
 
 
+def test_noise_before_the_tanh_by_hand() -> None:
+    observations, noise = np.full((1000, 1), 0.5), np.random.default_rng(0).standard_normal((1000, 1), dtype=np.float32)
+    actions = tiny(SQUASHED).act(observations, 2.0, np.random.default_rng(0), before_tanh=True)
+    np.testing.assert_allclose(actions, np.tanh(1.25 + 2.0 * 0.5 * noise), rtol=1e-5)
+    assert np.abs(actions).max() < 1  # bounded without being clipped
+    np.testing.assert_array_equal(tiny(SQUASHED).act(observations, before_tanh=True), tiny(SQUASHED).act(observations))
+    with pytest.raises(ValueError, match="tanh"):
+        tiny(CLIPPED).act(observations, 2.0, np.random.default_rng(0), before_tanh=True)
+
+
 def test_padding_is_not_looked_at() -> None:
     policy, observations = load_expert("ant"), np.random.default_rng(0).normal(size=(4, 27))
     np.testing.assert_array_equal(policy.act(np.pad(observations, ((0, 0), (0, 84)))), policy.act(observations))

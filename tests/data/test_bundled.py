@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +105,32 @@ def test_entries_of_the_cache_keep_their_names(monkeypatch: pytest.MonkeyPatch) 
     assert names == CACHED
     plain = Bundled("ant", LocomotionRecipe("ant"))
     assert plain.folder("expert").name == "ant-expert-227a9b7a8a338a09"
+
+
+def test_a_smooth_expert_is_data_of_its_own() -> None:
+    stock, smooth = (LocomotionRecipe("halfcheetah", smooth=share).parts for share in (0, 3))
+    differ = {name for name in stock if stock[name].identity != smooth[name].identity}
+    assert differ == {"expert", "medium-expert"}
+    few = [replace(one, episodes=2) for one in locomotion.parts("halfcheetah", 3)["expert"]]
+    actions = make("halfcheetah", "expert", few, padded=False, seed=0).recording.actions
+    clipped = [replace(one, episodes=2) for one in locomotion.parts("halfcheetah")["expert"]]
+    others = make("halfcheetah", "expert", clipped, padded=False, seed=0).recording.actions
+    assert np.abs(actions).max() <= 1
+    # Its own tanh saturates where it is far out; noise behind the tanh is clipped at every second step there.
+    inside = [float((np.abs(part) < 1 - 1e-6).mean()) for part in (actions, others)]
+    assert inside[0] > inside[1]
+
+
+@pytest.mark.parametrize(
+    ("task", "smooth", "message"),
+    [
+        ("hopper", 3.0, r"env\.data\.smooth: 3 given, but the expert of hopper has no tanh, expected 0"),
+        ("halfcheetah", -1.0, r"env\.data\.smooth: -1"),
+    ],
+)
+def test_a_smooth_expert_that_cannot_be_is_one_line(task: str, smooth: float, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        LocomotionRecipe(task, smooth=smooth)
 
 
 def test_unknown_part_and_task_are_one_line() -> None:

@@ -110,6 +110,8 @@ class NpzPolicy:
         observations: NDArray[np.floating],
         noise_share: float = 0.0,
         rng: np.random.Generator | None = None,
+        *,
+        before_tanh: bool = False,
     ) -> Float32s:
         """Choose an action for each observation.
 
@@ -117,7 +119,10 @@ class NpzPolicy:
             observations: one per row; what is beyond `observation_dim` (zeros that pad the ant) is not looked at.
             noise_share: how much of the exploration noise to add; 0 acts deterministically.
             rng: draws the noise; needed if there is any.
+            before_tanh: add the noise before the tanh (`SQUASHED` only), which then bounds actions without clipping.
         """
+        if before_tanh and self.kind != SQUASHED:
+            raise ValueError(f"noise before a tanh asked of a policy of kind {self.kind!r}")
         x = observations[:, : self.observation_dim]
         if self.kind == CLIPPED:
             x = np.clip((x - self.obs_mean) / self.obs_std, -10, 10)
@@ -126,14 +131,17 @@ class NpzPolicy:
             x = x @ weight + bias
             x = np.tanh(x) if self.kind == CLIPPED else np.maximum(x, 0)
         action = x @ self.weights[-1] + self.biases[-1]
+        noise = self._noise(action.shape, noise_share, rng) if noise_share else np.float32(0)
         if self.kind == SQUASHED:
-            action = np.tanh(action)
-        if noise_share:
-            if rng is None:
-                raise ValueError("noise needs a random generator")
-            noise = rng.standard_normal(action.shape, dtype=np.float32)
-            action = action + np.float32(noise_share) * self.noise_std * noise
+            action = np.tanh(action + noise) if before_tanh else np.tanh(action) + noise
+        else:
+            action = action + noise
         return np.clip(action, -1, 1)
+
+    def _noise(self, shape: tuple[int, ...], share: float, rng: np.random.Generator | None) -> Float32s:
+        if rng is None:
+            raise ValueError("noise needs a random generator")
+        return np.float32(share) * self.noise_std * rng.standard_normal(shape, dtype=np.float32)
 
     def _shapes_agree(self) -> bool:
         if any(w.ndim != 2 for w in self.weights):

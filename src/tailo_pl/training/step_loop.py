@@ -101,7 +101,7 @@ class StepLoop(_TrainingEpochLoop):
             optimizer.zero_grad()
             progress.zero_grad.increment_completed()
             loss: Tensor = outputs["loss"]
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             outputs["loss"] = loss.detach()
             return loss
 
@@ -113,7 +113,8 @@ class StepLoop(_TrainingEpochLoop):
 
 def is_plain(trainer: Trainer) -> bool:
     """Whether a step is no more than what StepLoop does."""
-    module, data, precision = trainer.lightning_module, trainer.datamodule, trainer.precision_plugin
+    module, data, precision = trainer.lightning_module, trainer.datamodule, trainer.precision_plugin  # type: ignore[attr-defined]
+    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
     return (
         module.automatic_optimization
         and data is not None
@@ -124,7 +125,7 @@ def is_plain(trainer: Trainer) -> bool:
         and (type(precision) is Precision or (type(precision) is MixedPrecision and precision.scaler is None))
         and not any(is_overridden(hook, module, LightningModule) for hook in (*_OF_MODULES, *_OF_DATA))
         and not any(is_overridden(hook, data, LightningDataModule) for hook in _OF_DATA)
-        and not any(is_overridden(hook, one, Callback) for one in trainer.callbacks for hook in _OF_CALLBACKS)
+        and not any(is_overridden(hook, one, Callback) for one in callbacks for hook in _OF_CALLBACKS)
     )
 
 

@@ -17,8 +17,8 @@ from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.bodies import STOCK
 from tailo_pl.envs.evaluation import Actor, episode_seeds
 from tailo_pl.envs.locomotion import HORIZON, Locomotion
-from tailo_pl.errors import UserError
-from tailo_pl.experts import expert_checksum, expert_facts, expert_names, load_expert
+from tailo_pl.errors import UserError, require_range
+from tailo_pl.experts import SQUASHED, expert_checksum, expert_facts, expert_names, load_expert
 
 TASKS = ("hopper", "halfcheetah", "walker2d", "ant")
 MISMATCHED = {"halfcheetah": "half-torso", "ant": "crippled-leg"}
@@ -55,35 +55,52 @@ class Rollouts:
         return {**vars(self), "sha256": checksum}
 
 
+@dataclass(frozen=True)
+class SmoothRollouts(Rollouts):
+    """Episodes of a policy whose noise is added before its tanh: stochastic, and no action is ever clipped."""
+
+    before_tanh: bool = True
+
+
 class LocomotionRecipe(Recipe):
     """Parts `expert`, `medium`, `medium-expert`, `medium-replay`, `random`, and `mismatch` where there is one.
 
     Args:
         task: hopper, halfcheetah, walker2d or ant.
         pad_contact_forces: ant only: its 27 numbers followed by 84 zeros, as D4RL recorded it.
+        smooth: share of the expert's exploration noise that is added before its tanh, instead of what it is given
+            behind it and then clipped: data as a squashed Gaussian policy makes it. 0: as it is. For halfcheetah only,
+            whose expert has a tanh.
     """
 
-    def __init__(self, task: str, pad_contact_forces: bool = False) -> None:
+    def __init__(self, task: str, pad_contact_forces: bool = False, smooth: float = 0.0) -> None:
         if task not in TASKS:
             raise UserError(f"env.data: task {task!r} given, expected one of {', '.join(TASKS)}")
-        self._task, self._padded = task, pad_contact_forces
+        require_range("env.data.smooth", smooth, 0, closed="[)")
+        if smooth and load_expert(task).kind != SQUASHED:
+            raise UserError(f"env.data.smooth: {smooth:g} given, but the expert of {task} has no tanh, expected 0")
+        self._task, self._padded, self._smooth = task, pad_contact_forces, smooth
 
     @property
     def parts(self) -> dict[str, Part]:
         return {
             name: Part(identity(part, self._padded), partial(make, self._task, name, part, self._padded))
-            for name, part in parts(self._task).items()
+            for name, part in parts(self._task, self._smooth).items()
         }
 
 
-def parts(task: str) -> dict[str, list[Rollouts]]:
-    """What each part of a task's bundled data is made of."""
+def parts(task: str, smooth: float = 0.0) -> dict[str, list[Rollouts]]:
+    """What each part of a task's bundled data is made of; `smooth` as `LocomotionRecipe` has it."""
     expert, medium = task, f"{task}-medium"
 
     def share(policy: str) -> float:
         return float(expert_facts(policy)["noise_share"])
 
-    experts = Rollouts(expert, share(expert), "expert", episodes=EXPERT_EPISODES)
+    experts = (
+        SmoothRollouts(expert, smooth, "expert", episodes=EXPERT_EPISODES)
+        if smooth
+        else Rollouts(expert, share(expert), "expert", episodes=EXPERT_EPISODES)
+    )
     mediums = Rollouts(medium, share(medium), "medium", steps=MEDIUM_STEPS)
     made = {
         "expert": [experts],
@@ -140,6 +157,8 @@ def _roll_out(task: str, rollouts: Rollouts, padded: bool, seed: int, label: str
     simulator = environment.simulator(min(ROWS, rollouts.episodes or ROWS))
     # Each kind of episodes has a stream of its own, whatever else the part holds.
     stream = f"data/{rollouts.policy}/{rollouts.noise_share}/{rollouts.body}"
+    if isinstance(rollouts, SmoothRollouts):
+        stream += "/before tanh"
     rng = np.random.default_rng(int(episode_seeds(seed, stream, 1)[0]))
     total = rollouts.steps or (rollouts.episodes or 0) * HORIZON
     try:
@@ -159,8 +178,9 @@ def _actor(rollouts: Rollouts, action_dim: int, rng: np.random.Generator) -> Act
     if rollouts.policy is None:
         return lambda observations: rng.uniform(-1.0, 1.0, (len(observations), action_dim)).astype(np.float32)
     policy = load_expert(rollouts.policy)
+    before_tanh = isinstance(rollouts, SmoothRollouts)
 
     def act(observations: NDArray[np.float64]) -> NDArray[np.float32]:
-        return policy.act(observations, rollouts.noise_share, rng)
+        return policy.act(observations, rollouts.noise_share, rng, before_tanh=before_tanh)
 
     return act
