@@ -21,7 +21,7 @@ from tailo_pl.training.building import build_stage, stage_config
 
 STATES, ACTIONS = 11, 3  # hopper
 TRAJECTORIES, LENGTH = 45_000, 23
-LOOP = "Lightning's own loop takes about half a millisecond of a step"
+LOOP = "what is left of Lightning's loop takes 0.1 to 0.2 ms of a step"
 
 
 def rows(rounds: int, bf16: bool) -> list[Row]:
@@ -113,7 +113,7 @@ def _policy(task: Task, batch: int, rounds: int, bf16: bool) -> list[Row]:
     name, no_bf16 = f"policy step, batch {batch}", "" if bf16 else "this CPU has no bfloat16 in hardware"
     return [
         Row(f"{name}: 32-true", 1e3 * statistics.median(taken["ours"]), "ms"),
-        Row(f"{name}: 32-true vs plain float32", ratio(taken, "plain", "ours"), target=0.95 if large else 0.9,
+        Row(f"{name}: 32-true vs plain float32", ratio(taken, "plain", "ours"), target=0.95,
             note="" if large else LOOP),
         Row(f"{name}: 32-true vs plain float64", ratio(taken, "plain64", "ours")),
         Row(f"{name}: bf16-mixed vs plain float32", ratio(taken, "plain", "bf16"), target=2 if large and bf16 else None,

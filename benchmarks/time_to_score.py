@@ -27,7 +27,7 @@ from tailo_pl.commands.console import making_data
 from tailo_pl.config.compose import composed
 from tailo_pl.config.experiment import Experiment
 from tailo_pl.envs.evaluation import episode_seeds, run_episodes, summarise
-from tailo_pl.inputs.weights import trajectory_weights
+from tailo_pl.inputs.weights import TrajectoryWeights, trajectory_weights
 from tailo_pl.models.acting import actor
 from tailo_pl.runs.describe import describe_data, versions
 from tailo_pl.runs.execute import execute
@@ -128,10 +128,10 @@ def time_to(
         return kept["seconds"], kept["reached"], kept["history"]
     print(f"preset {preset}: to score {wanted:.1f}", flush=True)
     folder.mkdir(exist_ok=True)
-    stage = experiment.stages["policy"]
-    assert stage.weights is not None
+    weights = experiment.stages["policy"].inputs["weights"]
+    assert isinstance(weights, TrajectoryWeights)
     scores = np.load(scored / "formal/scores.npy")
-    made = trajectory_weights(scores, experiment.task.ta.offsets, alpha=stage.weights.alpha, gamma=stage.weights.gamma)
+    made = trajectory_weights(scores, experiment.task.ta.offsets, alpha=weights.alpha, gamma=weights.gamma)
     np.save(folder / "weights.npy", made)
     width = experiment.task.ta.recording.observations.shape[1]
     limit, given = experiment.max_steps("policy"), {"weights": "weights.npy"}
