@@ -30,8 +30,9 @@ def markdown_table(cells: Cells) -> str:
         shown = ",".join(str(cell["seed"]) for cell in sorted(group, key=lambda cell: cell["seed"]))
         first = group[0]
         command = f"tailo train -m {' '.join(overrides)} seed={shown}"
+        env = " ".join([first["env"], *_of(overrides, "env.")])
         lines.append(
-            f"| {first['env']} | {first['setting']} | {first['method']} | {first['preset']} "
+            f"| {env} | {first['setting']} | {first['method']} | {first['preset']} "
             f"| {np.mean(scores):.1f}{f' ± {np.std(scores):.1f}' if len(scores) > 1 else ''} | {len(scores)} "
             f"| {np.mean([cell['cpu_seconds'] for cell in group]):.0f} | `{command}` |"
         )
