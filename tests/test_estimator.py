@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import pickle
 import runpy
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,35 @@ def test_its_run_is_a_run_like_any_other(fitted: TAILO, data: tuple[NDArray[Any]
     assert np.allclose(scored.weight, fitted.weights_, atol=1e-5)
 
 
+def test_saved_loaded_and_pickled_it_acts_the_same(fitted: TAILO, data: Any, tmp_path: Path) -> None:
+    states = data[0]
+    folder = fitted.save(tmp_path / "saved")
+    loaded = TAILO.load(folder)
+    again = pickle.loads(pickle.dumps(fitted))
+    for other in (loaded, again):
+        assert np.array_equal(other.predict(states), fitted.predict(states))
+        assert np.array_equal(other.weights_, fitted.weights_) and np.array_equal(other.offsets_, fitted.offsets_)
+        assert np.allclose(other.score_states(states), fitted.score_states(states))
+        assert other.policy_steps == fitted.policy_steps
+    assert again.run_dir_ != fitted.run_dir_
+    with pytest.raises(UserError, match="already there"):
+        fitted.save(folder)
+    with pytest.raises(UserError, match=r"estimator\.json: cannot be read"):
+        TAILO.load(tmp_path)
+    assert pickle.loads(pickle.dumps(TAILO(alpha=3))).alpha == 3
+
+
+def test_a_policy_at_states_that_are_not_finite(fitted: TAILO) -> None:
+    broken = [[0.0, np.nan, 0.0]]
+    with pytest.raises(ValueError, match="states: nan found in row 0, dimension 1, expected finite numbers"):
+        fitted.predict(broken)
+    with pytest.warns(UserWarning, match="nan found in row 0"):
+        load_policy(fitted.run_dir_, not_finite="warn")(broken)
+    assert np.isnan(load_policy(fitted.run_dir_, not_finite="pass")(broken)).any()
+    with pytest.raises(UserError, match="not_finite: 'ignore' given"):
+        load_policy(fitted.run_dir_, not_finite="ignore")  # type: ignore[arg-type]
+
+
 def test_both_ways_to_give_the_data_are_one(fitted: TAILO, data: tuple[NDArray[Any], list[Pair]]) -> None:
     ts, ta = data
     mapping = {
@@ -119,15 +149,23 @@ TA = [(GOOD, ACTIONS), (GOOD + 1, ACTIONS)]
         ([], TA, r"ts: shape \(0,\)"),
         ([["a", "b"]], TA, "ts: cannot be read as numbers"),
         ([np.zeros((2, 3)), np.zeros((2, 4))], TA, r"ts: states of \[3, 4\] dimensions given"),
-        (np.zeros((2, 4)), TA, "TS: observations: 4 dimensions found, expected 3 as in TA"),
+        (np.zeros((2, 4)), TA, "ts: observations: 4 dimensions found, expected 3 as in TA$"),
         (GOOD, GOOD, "ta: expected a list of"),
         (GOOD, [], "ta: expected a list of"),
         (GOOD, [GOOD, GOOD], r"ta\[0\]: ndarray given, expected a pair"),
         (GOOD, [(GOOD, ACTIONS[:2])], r"ta\[0\]: 4 states and 2 actions given"),
         (GOOD, [(GOOD, ACTIONS), (GOOD, ACTIONS[:, :1])], r"ta: actions of \[1, 2\] dimensions given"),
-        (GOOD, [(GOOD * np.nan, ACTIONS), TA[1]], "TA: observations: nan found in row 0, dimension 0"),
-        (GOOD, [(GOOD, 3 * ACTIONS), TA[1]], "TA: actions: 4 of 8 are outside the bounds"),
-        (GOOD, TA[:1], "TA: 1 trajectory of 4 steps found, expected at least 2"),
+        (
+            GOOD,
+            [TA[0], (np.where(GOOD > 2, np.nan, GOOD), ACTIONS)],
+            r"ta: observations: nan found in ta\[1\], step 3, dim",
+        ),
+        (
+            GOOD,
+            [(GOOD, 3 * ACTIONS), TA[1]],
+            r"ta: actions: 4 of 8 are outside the bounds, the worst .* in ta\[0\], step 0, dimension 0",
+        ),
+        (GOOD, TA[:1], "ta: 1 trajectory of 4 steps found, expected at least 2"),
         (GOOD, {"observations": GOOD, "actions": ACTIONS}, "ta: no 'offsets' found"),
         (GOOD, {"observations": GOOD, "actions": ACTIONS, "offsets": [0, 5]}, r"ta\['offsets'\]: expected whole"),
         (GOOD, {"observations": GOOD, "actions": ACTIONS, "offsets": [0, 2, 2, 4]}, r"ta\['offsets'\]: expected"),
@@ -151,7 +189,7 @@ def test_wrong_data_is_one_line(ts: Any, ta: Any, message: str, tmp_path: Path) 
         ({"overrides": "env=hopper"}, "overrides: 'env=hopper' given, expected a list"),
         ({"action_low": -1}, "action_low, action_high: only one of them given"),
         ({"action_low": [-1, -1, -1], "action_high": 1}, "action_low: .* expected 2 finite numbers"),
-        ({"policy_steps": 0}, "max_steps: 0 given"),
+        ({"policy_steps": 0}, "^policy_steps: 0 given"),
         ({"overrides": ["method=bc"]}, "method without weights"),
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import shutil
 import subprocess
 import sys
@@ -12,9 +11,11 @@ from pathlib import Path
 
 import click
 import pytest
+from helpers.terminal import on_terminal
 
 from tailo_pl import cli
 from tailo_pl.commands.data import data
+from tailo_pl.config.choices import choices, groups
 
 TABLE = """
 from rich.table import Table
@@ -30,36 +31,15 @@ console().print("[red]3[/] words")
 """
 
 
-def on_terminal(**environment: str) -> str:
-    """What the table looks like on a terminal of 60 columns."""
-    ours, theirs = pty.openpty()
-    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "60", **environment}
-    env = {name: value for name, value in env.items() if value}
-    process = subprocess.Popen([sys.executable, "-c", TABLE], stdout=theirs, env=env)
-    os.close(theirs)
-    content = b""
-    while True:
-        try:
-            part = os.read(ours, 4096)
-        except OSError:  # Linux's way to say that the other end is closed
-            break
-        if not part:
-            break
-        content += part
-    os.close(ours)
-    assert process.wait() == 0
-    return content.decode()
-
-
 def test_a_terminal_gets_frames_and_colours() -> None:
-    shown = on_terminal(NO_COLOR="")
+    shown = on_terminal(TABLE, NO_COLOR="")
     assert "┏" in shown and "\x1b[" in shown
 
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_plain_text_without_a_terminal_or_with_no_color(terminal: bool) -> None:
     if terminal:
-        shown = on_terminal(NO_COLOR="1").replace("\r\n", "\n")
+        shown = on_terminal(TABLE, NO_COLOR="1").replace("\r\n", "\n")
     else:
         shown = subprocess.run([sys.executable, "-c", TABLE], capture_output=True, text=True, check=True).stdout
     assert shown.isascii() and "\x1b" not in shown
@@ -102,19 +82,34 @@ def test_other_ways_to_ask_for_help(arguments: list[str], capsys: pytest.Capture
     assert capsys.readouterr().out.startswith("Usage: tailo ")
 
 
-HYDRA_OR_LIGHTNING = ("train", "fit")
+OF_THEIR_OWN = ("train", "fit", "validate")  # behind them are Hydra and Lightning CLI
 
 
 @pytest.mark.parametrize(
     "command",
-    [[name] for name in visible(cli.app) if name not in HYDRA_OR_LIGHTNING]
-    + [["data", name] for name in visible(data)],
+    [[name] for name in visible(cli.app) if name not in OF_THEIR_OWN] + [["data", name] for name in visible(data)],
     ids=" ".join,
 )
 def test_help_of_a_command(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*command, "--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"Usage: tailo {' '.join(command)} [OPTIONS]") and max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("command", OF_THEIR_OWN)
+def test_help_of_a_command_with_many_options(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([command, "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"Usage: tailo {command} ") and max(map(len, lines)) <= 80
+
+
+def test_train_s_help_describes_every_choice(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["train", "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    for group in groups():
+        begin = next(at for at, line in enumerate(lines) if line.startswith(f"{group}="))
+        for choice in choices(group):
+            assert any(line.startswith(f"  {choice} ") and len(line.split()) > 2 for line in lines[begin:]), choice
 
 
 def test_help_imports_nothing_heavy() -> None:

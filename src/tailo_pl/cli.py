@@ -16,7 +16,7 @@ from tailo_pl.commands.completion import VARIABLE, completion
 from tailo_pl.commands.data import data
 from tailo_pl.commands.evaluate import evaluate
 from tailo_pl.commands.export import export
-from tailo_pl.commands.fit import fit
+from tailo_pl.commands.fit import fit, validate
 from tailo_pl.commands.jobs import Interrupted
 from tailo_pl.commands.logs import quieten
 from tailo_pl.commands.play import play
@@ -51,7 +51,7 @@ def app(context: click.Context) -> None:
 
 
 for command in (
-    train, fit, evaluate, data, score, table, compare, report, export, play, prepare, run, completion,
+    train, fit, validate, evaluate, data, score, table, compare, report, export, play, prepare, run, completion,
 ):  # fmt: skip
     app.add_command(command)
 

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import shutil
 import tempfile
 import uuid
-import warnings
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tailo_pl.data.arrays import StateActions, States, ta_trajectories, ts_trajectories
+from tailo_pl.data.arrays import StateActions, States, in_arrays, ta_trajectories, ts_trajectories
 from tailo_pl.errors import UserError
+from tailo_pl.files import read_json, write_json
 from tailo_pl.policies.load import Policy, load_policy
+from tailo_pl.runs.packed import packed, unpack
+from tailo_pl.training.chatter import quiet
 
 if TYPE_CHECKING:
     from typing import Self
 
     from tailo_pl.config.experiment import Experiment
     from tailo_pl.data.settings import Task
+
+
+_PARAMETERS = "estimator.json"  # beside a run that was saved
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -149,10 +152,8 @@ class TAILO:
         from tailo_pl.callbacks.progress import shown
         from tailo_pl.data.settings import Task
         from tailo_pl.data.sources.arrays import keep
-        from tailo_pl.models import PUDiscriminator
         from tailo_pl.runs.execute import execute
         from tailo_pl.runs.folder import prepare
-        from tailo_pl.runs.trained import load_module
 
         task = Task(ts_trajectories(ts), ta_trajectories(ta))
         root = Path(tempfile.mkdtemp(prefix="tailo-") if self.directory is None else self.directory).resolve()
@@ -160,22 +161,74 @@ class TAILO:
             weakref.finalize(self, shutil.rmtree, root, ignore_errors=True)
         token = shown.set(self.verbose)
         try:
-            with isolate_rng(), _quiet():
+            with isolate_rng(), quiet():
                 experiment = self._experiment(root, keep(task, root / "data"), task)
-                scored = _scored(experiment)
+                _scored(experiment)
                 run_dir = prepare(experiment)
-                summary = execute(run_dir, experiment)
+                execute(run_dir, experiment)
+        except UserError as error:
+            raise UserError(in_arrays(str(error), task)) from error
         finally:
             shown.reset(token)
+        return self._take(run_dir)
+
+    def _take(self, run_dir: Path) -> Self:
+        """Be what a finished run has learnt."""
+        from tailo_pl.data.layout import LAYOUT, Layout
+        from tailo_pl.models import PUDiscriminator
+        from tailo_pl.runs.folder import load_run
+        from tailo_pl.runs.summary import read_summary
+        from tailo_pl.runs.trained import load_module
+
+        scored = _scored(load_run(run_dir))
+        self.summary_: Any = read_summary(run_dir)
         self.policy_: Policy = load_policy(run_dir)
         self._discriminator = load_module(run_dir, scored, PUDiscriminator)
-        self.weights_ = np.load(run_dir / summary["stages"][-1]["stage"] / "weights.npy", allow_pickle=False)
+        self.weights_ = np.load(run_dir / self.summary_["stages"][-1]["stage"] / "weights.npy", allow_pickle=False)
         self.scores_ = np.load(run_dir / scored / "scores.npy", allow_pickle=False)
-        self.offsets_ = task.ta.offsets.copy()
+        self.offsets_ = Layout.read(run_dir / LAYOUT).offsets
         self.n_features_in_ = self.policy_.observation_dim
         self.run_dir_ = run_dir
-        self.summary_ = summary
         return self
+
+    def save(self, folder: str | Path) -> Path:
+        """Write what was fitted, parameters included, to a new folder: a run, which every command reads.
+
+        Args:
+            folder: must not exist.
+        """
+        self._require_fitted()
+        folder = Path(folder)
+        if folder.exists():
+            raise UserError(f"{folder}: already there, expected the name of a new folder")
+        shutil.copytree(self.run_dir_, folder)
+        plain = {name: _plain(value) for name, value in self.get_params().items() if name != "directory"}
+        write_json(folder / _PARAMETERS, plain)
+        return folder
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """What `save` has written. Nothing of it is unpickled."""
+        folder = Path(folder)
+        params = read_json(folder / _PARAMETERS, "a folder that TAILO.save has written")
+        if not isinstance(params, dict) or not set(params) <= set(cls._parameters()):
+            raise UserError(f"{folder / _PARAMETERS}: expected the parameters of TAILO")
+        return cls(**params)._take(folder)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle: the parameters and, once fitted, the files of the run, which may be gone when it is read."""
+        state: dict[str, Any] = {"params": self.get_params()}
+        if hasattr(self, "policy_"):
+            state["run"] = packed(self.run_dir_)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state["params"])
+        if "run" in state:
+            root = Path(tempfile.mkdtemp(prefix="tailo-"))
+            weakref.finalize(self, shutil.rmtree, root, ignore_errors=True)
+            unpack(state["run"], root)
+            self._take(root)
 
     def predict(self, states: ArrayLike) -> NDArray[np.float32]:
         """The policy's deterministic actions at one raw state or a batch of them."""
@@ -229,21 +282,10 @@ def _scored(experiment: Experiment) -> str:
     return experiment.weights.scores
 
 
+def _plain(value: Any) -> Any:
+    """A parameter as JSON can write it."""
+    return value if value is None or isinstance(value, (bool, int, float, str)) else np.asarray(value).tolist()
+
+
 def _same(value: Any, default: Any) -> bool:
     return value is default or (np.ndim(value) == np.ndim(default) == 0 and bool(value == default))
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Lightning's start-up chatter out of someone else's notebook, and leave its settings as they were."""
-    loggers = [logging.getLogger(f"lightning.{package}.utilities.rank_zero") for package in ("pytorch", "fabric")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module=r"lightning\..*")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from tailo_pl.config.compose import composed
 from tailo_pl.data.formats import record_file
 from tailo_pl.data.sources import d4rl, d4rl_datasets
-from tailo_pl.data.sources.d4rl import D4RL, dataset_path
-from tailo_pl.data.sources.d4rl_datasets import DATASETS
+from tailo_pl.data.sources.d4rl import D4RL
+from tailo_pl.data.sources.d4rl_datasets import DATASETS, dataset_path
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.reference_scores import REFERENCES
 from tailo_pl.errors import UserError

@@ -19,6 +19,7 @@ from tailo_pl.errors import UserError
 from tailo_pl.report.contents import Contents, contents_of
 from tailo_pl.report.drawing import draw_figures
 from tailo_pl.report.groups import group_runs
+from tailo_pl.report.lead import lead
 from tailo_pl.report.outcomes import comparison, score_figures, score_table
 from tailo_pl.report.page import render_page
 from tailo_pl.report.reading import RunRecord, read_run
@@ -117,10 +118,17 @@ def test_seeds_their_mean_and_its_band(runs: list[Path]) -> None:
     spent = [sum(stage.seconds or 0 for stage in record.stages.values()) for record in records[:3]]
     timed = next(series for series in by_time.series if series.name == "tailo · fast")
     assert timed.x[-1] == pytest.approx(np.mean(spent))
-    assert [row[4] for row in score_table(groups)] == ["score", "40.0 ± 16.3", "2.0"]
+    assert [row[1] for row in score_table(groups)] == ["score", "40.0 ± 16.3", "2.0"]
     means, improvement = comparison(groups)
-    assert means.categories == ["tailo · fast", "bc · fast"] and list(means.series[0].y) == [40, 2]
-    assert improvement.categories == ["tailo · fast  >  bc · fast"] and list(improvement.series[0].y) == [1]
+    assert [name.split(":")[0] for name in means.categories] == ["tailo · fast", "bc · fast"]
+    assert list(means.series[0].y) == [40, 2] and " to " in means.categories[0] and ":" not in means.categories[1]
+    assert improvement.categories == ["tailo · fast  >  bc · fast: 1 (1 to 1)"]
+    assert list(improvement.series[0].y) == [1]
+    _, turned = comparison(group_runs(records[::-1]))  # whichever comes first, the better one is named first
+    assert turned.categories == improvement.categories
+    assert lead(groups) == (
+        "On pointmaze · examples, tailo · fast scores 40.0 ± 16.3 over 3 seeds, ahead of bc · fast (2.0)."
+    )
 
 
 def test_every_figure_has_something_to_show(contents: Contents) -> None:
@@ -216,9 +224,10 @@ def test_a_run_under_way_shows_its_scores_so_far(copy: Path) -> None:
         (copy / name).unlink()
     record = read_run(copy)
     assert [step for step, *_ in record.evaluations] == [20, 40, 60] and record.score is None
-    by_steps, by_time = score_figures(group_runs([record]))
-    assert len(by_steps.series) == 1 and not by_time.series and by_time.empty
-    assert score_table(group_runs([record]))[1][4:6] == ["—", "0 (1 without a score)"]
+    (by_steps,) = score_figures(group_runs([record]))  # its times are not known yet
+    assert len(by_steps.series) == 1
+    row = score_table(group_runs([record]))[1]
+    assert [row[1], row[5]] == ["—", "0 (1 without a score)"]
 
 
 def test_a_run_that_diverged_says_so_beside_its_zero(copy: Path) -> None:
@@ -226,7 +235,30 @@ def test_a_run_that_diverged_says_so_beside_its_zero(copy: Path) -> None:
     summary |= {"score": 0.0, "failure": {"stage": "policy", "step": 3}}
     (copy / "summary.json").write_text(json.dumps(summary))
     (row,) = score_table(group_runs([read_run(copy)]))[1:]
-    assert row[4:6] == ["0.0", "0 (1 ended in a numerical error)"]
+    assert [row[1], row[5]] == ["0.0", "0 (1 ended in a numerical error)"]
+
+
+def test_without_an_environment_the_page_begins_with_what_the_data_says(copy: Path) -> None:
+    config = yaml.safe_load((copy / "config.yaml").read_text())
+    config["env"] = {"name": "none", "class_path": None}
+    config["setting"]["name"] = "given"
+    (copy / "config.yaml").write_text(yaml.safe_dump(config))
+    for name in ("summary.json", "policy/stage.json"):
+        content = json.loads((copy / name).read_text())
+        content |= {"evaluations": []} | ({"score": None} if "score" in content else {})
+        (copy / name).write_text(json.dumps(content))
+    (copy / "policy/metrics.csv").write_text("step,loss\n1,2\n")
+    contents = contents_of([read_run(copy)])
+    assert contents.title == "data of source bundled" and contents.blocks[0].key == "held-out"
+    assert contents.lead.startswith("Nothing was played, there is no environment: a state of TS outscores one of TA")
+    page = render_page(contents)
+    assert "none · given" not in page and 'class="empty"' not in page and "normalised score" not in page
+
+
+def test_files_of_figures_are_named_after_their_run(contents: Contents, runs: list[Path]) -> None:
+    names = contents.file_names
+    assert names["r0-weight"].endswith("-weight") and runs[0].name in names["r0-weight"]
+    assert len(set(names.values())) == len(names)
 
 
 def test_a_run_that_did_not_record_its_layout_is_read_from_its_data(runs: list[Path], tmp_path: Path) -> None:
@@ -270,7 +302,10 @@ def test_command_writes_page_and_figures(runs: list[Path], tmp_path: Path, capsy
     arguments = ["--out", str(out), "--figures", str(folder), "--title", "Ours & theirs", "--video", str(video)]
     assert main(["report", str(runs[3]), str(runs[3]), *arguments]) == 0
     keys = set(shown(page := out.read_text()))
-    assert {path.name for path in folder.iterdir()} == {f"{key}{suffix}" for key in keys for suffix in (".png", ".svg")}
+    names = {key.replace("r0-", f"{runs[3].name}-") for key in keys}
+    assert {path.name for path in folder.iterdir()} == {
+        f"{name}{suffix}" for name in names for suffix in (".png", ".svg")
+    }
     assert all(path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" for path in folder.glob("*.png"))
     assert "<title>Ours &amp; theirs</title>" in page and "data:image/gif;base64,R0lGODlh" in page
     assert f"report {out}" in capsys.readouterr().out.replace("\n", "")

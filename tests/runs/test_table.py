@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from helpers.terminal import on_terminal
 
 from tailo_pl.cli import main
 from tailo_pl.errors import UserError
@@ -139,7 +141,7 @@ def test_formats(tmp_path: Path) -> None:
     assert (line["env"], float(line["score"]), line["seeds"]) == ("hopper", 85.0, "0 1")
     assert json.loads(written(rows, "json"))[0]["seeds"] == [0, 1]
     heading, rule, row = written(rows, "markdown").splitlines()
-    assert heading.count("|") == rule.count("|") == row.count("|") == 11
+    assert heading.count("|") == rule.count("|") == row.count("|") == 13
     assert "| 85.0 ± 5.0 |" in row
 
 
@@ -185,3 +187,29 @@ def test_nothing_to_show(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace(f'"schema": {SCHEMA}', '"schema": 99'))
     with pytest.raises(UserError, match="not a summary of schema"):
         gather([tmp_path])
+
+
+def test_at_80_columns_every_name_and_number_is_whole(tmp_path: Path) -> None:
+    for seed in range(2):
+        make_run(tmp_path, f"20261117-120000-seed{seed}", 80.0 + seed, seed)
+    make_run(tmp_path, "b", 70.0, 0, alpha=2.0)
+    make_run(tmp_path, "c", None, 0, alpha=0.5, rate=9.0)
+    code = f"import sys; from tailo_pl.cli import main; main(['table', {str(tmp_path)!r}])"
+    shown = re.sub(r"\x1b\[[\d;]*m", "", on_terminal(code, columns=80))
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "80.5 ± 0.5" in shown and "tailo" in shown and "env hopper, setting standard" in shown
+    piped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    heading, *lines = piped.splitlines()[1:]
+    assert len(lines) == 3 and heading.split()[:2] == ["options", "score"]
+
+
+def test_which_runs_a_row_is_of_and_what_they_make_of_held_out_actions(tmp_path: Path) -> None:
+    for seed, error in enumerate([0.1, 0.3]):
+        make_run(tmp_path, f"r{seed}", 80.0, seed)
+        path = tmp_path / f"hopper/standard/tailo/r{seed}/summary.json"
+        summary = json.loads(path.read_text())
+        summary["stages"][-1]["quality"] = {"held_out_error": error}
+        path.write_text(json.dumps(summary))
+    (row,) = gather([tmp_path])
+    assert row.held_out == pytest.approx(0.2) and [Path(one).name for one in row.runs] == ["r0", "r1"]
+    assert row.cells()[-1] == "r0 and 1 more"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +14,8 @@ from omegaconf import OmegaConf
 from tailo_pl.config.choices import choice_file, choices, resolved
 from tailo_pl.config.parsing import as_class, build
 from tailo_pl.data.formats.columns import Columns
-from tailo_pl.data.formats.imports import read_exactly
-from tailo_pl.data.sources import d4rl, minari
 from tailo_pl.data.sources.bundled import Bundled
-from tailo_pl.data.sources.d4rl_datasets import DATASETS
+from tailo_pl.data.sources.d4rl_datasets import DATASETS, dataset_path
 from tailo_pl.data.sources.files import expand
 from tailo_pl.data.sources.recipe import Recipe
 from tailo_pl.data.trajectories import Trajectories
@@ -48,8 +48,7 @@ def list_data(source: str | None = None) -> Iterator[Entry]:
             if source or entry.size is not None:
                 yield entry
     if source in (None, "minari"):
-        for name, path, size in minari.local_datasets():
-            yield Entry(f"minari:{name}", "minari", str(path), size)
+        yield from _minari()
 
 
 def _bundled() -> Iterator[Entry]:
@@ -62,13 +61,23 @@ def _bundled() -> Iterator[Entry]:
 
 def _d4rl() -> Iterator[Entry]:
     for name in DATASETS:
-        path = d4rl.dataset_path(name)
+        path = dataset_path(name)
         yield Entry(name, "d4rl", str(path), path.stat().st_size if path.is_file() else None)
+
+
+def _minari() -> Iterator[Entry]:
+    # To ask Minari takes its import; where it has never stored anything there is nothing to ask.
+    if "MINARI_DATASETS_PATH" in os.environ or any(Path.home().glob(".minari/datasets/*")):
+        from tailo_pl.data.sources.minari import local_datasets
+
+        for name, path, size in local_datasets():
+            yield Entry(f"minari:{name}", "minari", str(path), size)
 
 
 def environments() -> list[str]:
     """The environments that make data of their own: their configuration names a recipe under `data`."""
-    return [env for env in choices("env") if OmegaConf.select(OmegaConf.load(choice_file("env", env)), "data")]
+    # Looked up in the text: to parse all of these files takes longer than all else that lists data.
+    return [env for env in choices("env") if re.search(r"^data:", choice_file("env", env).read_text(), re.MULTILINE)]
 
 
 def bundled(env: str) -> Bundled:
@@ -86,6 +95,8 @@ def open_data(names: list[str], columns: Columns | None = None, *, finite: bool 
         columns: for files: which field holds what.
         finite: for files: refuse NaN and infinity.
     """
+    from tailo_pl.data.formats.imports import read_exactly
+
     if len(names) > 1:
         return read_exactly(expand("data", names), columns, finite=finite)
     name = names[0]
@@ -93,9 +104,13 @@ def open_data(names: list[str], columns: Columns | None = None, *, finite: bool 
     if part and env in environments() and not Path(name).exists():
         return bundled(env).part(part)
     if name.startswith("minari:"):
-        return minari.Minari().part(name.removeprefix("minari:"))
+        from tailo_pl.data.sources.minari import Minari
+
+        return Minari().part(name.removeprefix("minari:"))
     if name in DATASETS:
-        return d4rl.D4RL().part(name)
+        from tailo_pl.data.sources.d4rl import D4RL
+
+        return D4RL().part(name)
     if not Path(name).suffix and not Path(name).exists() and "*" not in name:
         known = [*DATASETS, *(entry.name for entry in _bundled())]
         near = difflib.get_close_matches(name, known, n=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +17,7 @@ from rich.table import Table
 
 from tailo_pl.data.progress import listener
 from tailo_pl.runs.table import COLUMNS, Row
-from tailo_pl.screen import console, show
+from tailo_pl.screen import console, counted, is_plain, show
 
 if TYPE_CHECKING:  # tables and reports need none of it, and it takes seconds to import
     from tailo_pl.commands.catalogue import Entry
@@ -25,33 +25,10 @@ if TYPE_CHECKING:  # tables and reports need none of it, and it takes seconds to
     from tailo_pl.data.inspection import Inspection
     from tailo_pl.data.trajectories import Trajectories
     from tailo_pl.envs.evaluation import Evaluation
-    from tailo_pl.policies.export import Exported
     from tailo_pl.policies.film import Played
     from tailo_pl.report.writing import Written
     from tailo_pl.runs.scoring import Scores
-
-_USAGE = {
-    "onnx": """\
-import gymnasium
-from tailo_pl import load_policy# or onnxruntime alone: input "states", output "actions", float32
-
-policy = load_policy("{path}")
-env = gymnasium.make("YOUR-ENV")
-observation, _ = env.reset(seed=0)
-done = False
-while not done:
-    observation, reward, terminated, truncated, _ = env.step(policy(observation))
-    done = terminated or truncated
-""",
-    "torch_export": """\
-import torch
-
-# torch.export.load unpickles: only for files you made yourself
-policy = torch.export.load("{path}").module()
-with torch.inference_mode():
-    actions = policy(torch.zeros(1, {dim}))   # raw states, any number of rows
-""",
-}
+    from tailo_pl.training.fit import Fitted
 
 
 @contextmanager
@@ -75,28 +52,34 @@ def making_data() -> Iterator[None]:
     token = listener.set(tell)
     try:
         yield
+        for task in bar.tasks:  # how many steps there will be is a guess where episodes may end early
+            bar.update(task.id, completed=task.total)
     finally:
         listener.reset(token)
         if tasks:
             bar.stop()
 
 
+def show_names(names: Mapping[str, str], seed: int) -> None:
+    """The first line: what is run."""
+    console(stderr=True).print(
+        f"[bold]{names['env']}[/] · setting {names['setting']} · method {names['method']} · preset {names['preset']} "
+        f"· seed {seed}"
+    )
+
+
 def show_data(experiment: Experiment, run_dir: Path) -> None:
-    """Before training: what is run on which data."""
+    """Before training: on which data, and where it is written."""
     from tailo_pl.runs.describe import describe_data
 
     data = describe_data(experiment)
-    names = experiment.names
     out = console(stderr=True)
-    out.print(
-        f"[bold]{names['env']}[/] · setting {names['setting']} · method {names['method']} · preset {names['preset']} "
-        f"· seed {experiment.config['seed']}"
-    )
     out.print(f"data {data['source']} (fingerprint {data['fingerprint']})")
-    out.print(f"TS {data['ts']['states']:,} states in {data['ts']['trajectories']:,} trajectories")
+    out.print(f"TS {counted(data['ts']['states'], 'state')} in {counted(data['ts']['trajectories'], 'trajectory')}")
     counts = [f"{origin} {part['trajectories']:,}" for origin, part in data["ta"]["origins"].items()]
     origins = ", ".join(counts[:6]) + (f" and {len(counts) - 6} more" if len(counts) > 6 else "")
-    out.print(f"TA {data['ta']['steps']:,} steps in {data['ta']['trajectories']:,} trajectories ({origins})")
+    ta = f"{counted(data['ta']['steps'], 'step')} in {counted(data['ta']['trajectories'], 'trajectory')}"
+    out.print(f"TA {ta} ({origins})")
     out.print(f"run {run_dir}", highlight=False, soft_wrap=True)
 
 
@@ -123,12 +106,34 @@ def show_summary(summary: dict[str, Any], run_dir: Path) -> None:
         console().print(f"policy {run_dir / summary['checkpoint']}", highlight=False, soft_wrap=True)
 
 
+def show_fitted(fitted: Fitted, run: tuple[Path, dict[str, Any] | None] | None) -> None:
+    """The outcome of `tailo fit`."""
+    out = console()
+    if run is None:
+        out.print(f"checkpoint {fitted.folder / 'checkpoints' / 'last.ckpt'}", highlight=False, soft_wrap=True)
+    elif run[1] is None:
+        out.print(f"stage {fitted.folder}", highlight=False, soft_wrap=True)
+        out.print(f"`tailo train resume={run[0]}` trains the stages behind it", highlight=False, soft_wrap=True)
+    else:
+        show_summary(run[1], run[0])
+        out.print(f"run {run[0]}", highlight=False, soft_wrap=True)
+
+
+def show_numbers(numbers: Mapping[str, float]) -> None:
+    """The outcome of `tailo validate`."""
+    table = Table("held out", "")
+    table.columns[1].justify = "right"
+    for name, value in numbers.items():
+        table.add_row(name.removeprefix("held_out/"), f"{value:.4g}")
+    show(table)
+
+
 def show_evaluation(evaluation: Evaluation, run_dir: Path, *, as_json: bool = False) -> None:
     """The outcome of `tailo evaluate`."""
     if as_json:
         sys.stdout.write(json.dumps({"run": str(run_dir), **asdict(evaluation)}, indent=1) + "\n")
         return
-    table = Table(title=f"{evaluation.episodes} episodes of {run_dir}")
+    table = Table(title=f"{counted(evaluation.episodes, 'episode')} of {run_dir}")
     for column in ("score", "return", "length", "success"):
         table.add_column(column, justify="right")
     table.add_row(
@@ -141,15 +146,25 @@ def show_evaluation(evaluation: Evaluation, run_dir: Path, *, as_json: bool = Fa
 
 
 def show_table(rows: list[Row]) -> None:
-    """The outcome of `tailo table`; columns that say nothing are left out."""
+    """The outcome of `tailo table`, at any width: what is the same in all rows stands above them, columns that say
+    nothing are left out, and long cells are folded."""
     cells = [row.cells() for row in rows]
-    shown = [at for at, column in enumerate(COLUMNS) if column != "data" and any(line[at] for line in cells)]
-    table = Table()
+    same = [at for at in range(4) if len(rows) > 1 and len({line[at] for line in cells}) == 1]
+    shown = [
+        at
+        for at, column in enumerate(COLUMNS)
+        if column != "data" and at not in same and any(line[at] for line in cells)
+    ]
+    narrow = not is_plain() and console().width < 100
+    if narrow:
+        shown = [at for at in shown if COLUMNS[at] != "CPU s"]
+    table = Table(title=", ".join(f"{COLUMNS[at]} {cells[0][at]}" for at in same) or None)
     for at in shown:
         table.add_column(
             COLUMNS[at],
-            justify="right" if COLUMNS[at] in ("score", "failed", "CPU s") else "left",
-            no_wrap=COLUMNS[at] == "score",
+            justify="right" if COLUMNS[at] in ("score", "failed", "held out", "CPU s") else "left",
+            no_wrap=COLUMNS[at] in ("score", "held out", "method", "failed"),
+            overflow="fold",
         )
     for line in cells:
         table.add_row(*(escape(line[at]) for at in shown))
@@ -201,7 +216,7 @@ def show_inspection(inspection: Inspection, *, as_json: bool) -> None:
 def show_converted(trajectories: Trajectories, path: Path) -> None:
     """The outcome of `tailo data convert`."""
     console().print(
-        f"{trajectories.steps:,} steps in {len(trajectories):,} trajectories written to {path}",
+        f"{counted(trajectories.steps, 'step')} in {counted(len(trajectories), 'trajectory')} written to {path}",
         highlight=False,
         soft_wrap=True,
     )
@@ -209,7 +224,7 @@ def show_converted(trajectories: Trajectories, path: Path) -> None:
 
 def show_scores(scores: Scores, trajectories: Trajectories, what: str, path: Path) -> None:
     """The outcome of `tailo score`: the trajectories that score highest and lowest."""
-    table = Table(title=f"{len(trajectories):,} trajectories of {what}")
+    table = Table(title=f"{counted(len(trajectories), 'trajectory')} of {what}")
     for column in ("trajectory", "origin", "steps", "mean score", "weight"):
         table.add_column(column, justify="left" if column == "origin" else "right")
     means, shares = trajectories.mean(scores.score), trajectories.mean(scores.weight) * trajectories.lengths
@@ -227,24 +242,6 @@ def show_scores(scores: Scores, trajectories: Trajectories, what: str, path: Pat
     if len(best) > 10:
         out.print("the five that score highest and the five that score lowest")
     out.print(f"scores {path}", highlight=False, soft_wrap=True)
-
-
-def show_exported(written: Sequence[Exported], run_dir: Path) -> None:
-    """The outcome of `tailo export`: the files, and how other programs use them."""
-    from tailo_pl.policies.export import CHECKED_STATES
-
-    table = Table(title=f"policy of {run_dir}")
-    table.add_column("format")
-    table.add_column("max difference", justify="right")
-    table.add_column("file", overflow="fold")
-    for one in written:
-        table.add_row(one.format, f"{one.difference:.1e}", str(one.path))
-    show(table)
-    out = console()
-    out.print(f"checked against the original on {CHECKED_STATES:,} states", highlight=False)
-    for one in written:
-        example = _USAGE[one.format].format(path=one.path, dim=one.observation_dim)
-        out.print(f"\n# {one.format}\n{example}", highlight=False, markup=False, soft_wrap=True, end="")
 
 
 def show_film(played: Sequence[Played], run_dir: Path, path: Path) -> None:

@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tailo_pl.commands.options import PATH, trusting
+
+if TYPE_CHECKING:
+    from tailo_pl.policies.export import Exported
+
+_USAGE = {
+    "onnx": """\
+import gymnasium
+from tailo_pl import load_policy# or onnxruntime alone: input "states", output "actions", float32
+
+policy = load_policy("{path}")
+env = gymnasium.make("YOUR-ENV")
+observation, _ = env.reset(seed=0)
+done = False
+while not done:
+    observation, reward, terminated, truncated, _ = env.step(policy(observation))
+    done = terminated or truncated
+""",
+    "torch_export": """\
+import torch
+
+# torch.export.load unpickles: only for files you made yourself
+policy = torch.export.load("{path}").module()
+with torch.inference_mode():
+    actions = policy(torch.zeros(1, {dim}))   # raw states, any number of rows
+""",
+}
 
 
 @click.command()
@@ -16,7 +44,27 @@ from tailo_pl.commands.options import PATH, trusting
 @trusting
 def export(run_dir: Path, formats: tuple[str, ...], out: Path | None) -> None:
     """Write the policy as ONNX and torch.export: tailo export RUN."""
-    from tailo_pl.commands.console import show_exported
     from tailo_pl.policies.export import export as write
 
-    show_exported(write(run_dir, list(formats), out), run_dir)
+    show(write(run_dir, list(formats), out), run_dir)
+
+
+def show(written: Sequence[Exported], run_dir: Path) -> None:
+    """The outcome of `tailo export`: the files, and how other programs use them."""
+    from rich.table import Table
+
+    from tailo_pl import screen
+    from tailo_pl.policies.export import CHECKED_STATES
+
+    table = Table(title=f"policy of {run_dir}")
+    table.add_column("format")
+    table.add_column("max difference", justify="right")
+    table.add_column("file", overflow="fold")
+    for one in written:
+        table.add_row(one.format, f"{one.difference:.1e}", str(one.path))
+    screen.show(table)
+    out = screen.console()
+    out.print(f"checked against the original on {CHECKED_STATES:,} states", highlight=False)
+    for one in written:
+        example = _USAGE[one.format].format(path=one.path, dim=one.observation_dim)
+        out.print(f"\n# {one.format}\n{example}", highlight=False, markup=False, soft_wrap=True, end="")

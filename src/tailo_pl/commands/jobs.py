@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -28,11 +28,19 @@ def made(experiment: Experiment) -> tuple[Path, Experiment]:
         return prepare(experiment), experiment
 
 
-def execute(run_dir: Path, experiment: Experiment) -> float | None:
-    """Train a run that is made; its score."""
-    from tailo_pl.commands.console import show_data, show_summary
+def execute(run_dir: Path, experiment: Experiment, *, named: bool = False) -> float | None:
+    """Train a run that is made; its score.
+
+    Args:
+        run_dir: the run.
+        experiment: its experiment.
+        named: whether the screen says already what is run.
+    """
+    from tailo_pl.commands.console import show_data, show_names, show_summary
     from tailo_pl.runs.execute import execute
 
+    if not named:
+        show_names(experiment.names, experiment.config["seed"])
     show_data(experiment, run_dir)
     try:
         summary = execute(run_dir, experiment)
@@ -45,7 +53,28 @@ def execute(run_dir: Path, experiment: Experiment) -> float | None:
 
 def train_job(config: DictConfig) -> float | None:
     """What Hydra calls with what it has composed; returns the score, which its optimisers maximise or minimise."""
-    from tailo_pl.config.choices import resolved
-    from tailo_pl.config.experiment import read_experiment
+    from hydra.core.hydra_config import HydraConfig
 
-    return execute(*made(read_experiment(resolved(config))))
+    from tailo_pl.config.choices import resolved
+    from tailo_pl.config.compose import check_values
+
+    check_values(config, list(HydraConfig.get().overrides.task))
+    return train_config(resolved(config))
+
+
+def train_config(config: dict[str, Any]) -> float | None:
+    """Make and train the run of a composed configuration; its score.
+
+    On a terminal it says what it is before the first import that takes seconds: somebody waits. In a file, where a
+    mistake is to be one line, only once nothing is wrong.
+    """
+    from tailo_pl.commands.console import making_data, show_names
+    from tailo_pl.config.experiment import outline, read_experiment
+    from tailo_pl.screen import is_plain
+
+    known, watched = outline(config), not is_plain(stderr=True)
+    if watched:
+        show_names(known.names, config["seed"])
+    with making_data():
+        _ = known.task  # now: a file that cannot be read is said before torch is imported
+    return execute(*made(read_experiment(config, known)), named=watched)

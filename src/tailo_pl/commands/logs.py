@@ -18,6 +18,7 @@ def quieten() -> None:
     ours.handlers = [handler]
     for package in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(f"{package}.utilities.rank_zero").setLevel(logging.ERROR)
+    logging.getLogger("lightning.fabric.utilities.seed").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", message=r"torch\.distributed\.nn\.functional", category=FutureWarning)
     for module in (r"lightning\..*", r"gymnasium.*", r"torch\.utils\.data.*"):
         warnings.filterwarnings("ignore", module=module)

@@ -19,8 +19,9 @@ def prepare(overrides: tuple[str, ...]) -> None:
 
     Every process of the cluster's job then does its part: srun tailo run RUN
     """
-    from tailo_pl.commands.console import show_data
+    from tailo_pl.commands.console import show_data, show_names
     from tailo_pl.config.compose import composed
 
     run_dir, experiment = made(composed(overrides))
+    show_names(experiment.names, experiment.config["seed"])
     show_data(experiment, run_dir)

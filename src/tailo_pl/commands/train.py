@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 
 import click
 
 from tailo_pl.commands.completion import complete_override
-from tailo_pl.commands.jobs import execute, made
+from tailo_pl.commands.jobs import execute, train_config
 from tailo_pl.commands.options import PASS_ON, composing
 from tailo_pl.commands.sweep import sweep, through_hydra
+from tailo_pl.config.overrides import readable
 from tailo_pl.errors import UserError
 
-HYDRA_FLAGS = ("-m", "--multirun", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info", "-h", "--help")
+HYDRA_FLAGS = ("-m", "--multirun", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info")
 
 
 @click.command(context_settings=PASS_ON, add_help_option=False)
@@ -20,22 +22,34 @@ HYDRA_FLAGS = ("-m", "--multirun", "-c", "--cfg", "--resolve", "-p", "--package"
 @composing
 def train(arguments: tuple[str, ...]) -> None:
     """Run an experiment: tailo train env=hopper (-m: sweep)."""
+    if {"-h", "--help"} & set(arguments):
+        from tailo_pl.commands.train_help import train_help
+
+        click.echo(train_help(), nl=False)
+        return
     for argument in arguments:
         if argument.startswith("-") and argument.split("=")[0] not in HYDRA_FLAGS:
-            flags = ", ".join(("--config-dir", "--allow", *HYDRA_FLAGS))
-            raise UserError(f"train: unknown flag {argument!r}, expected key=value or one of {flags}")
+            raise UserError(_unknown_flag(argument))
     resumed = [argument for argument in arguments if argument.startswith("resume=")]
     if resumed:
         _resume(Path(resumed[-1].removeprefix("resume=")), [one for one in arguments if one not in resumed])
     elif {"-m", "--multirun"} & set(arguments):
-        sweep(list(arguments))
+        sweep(readable(arguments, sweep=True))
     elif any(argument.startswith("-") for argument in arguments):  # what is there is shown, nothing is run
         through_hydra(list(arguments))
     else:
         # Not through Hydra, which would make a folder of its own before anything is checked.
-        from tailo_pl.config.compose import composed
+        overrides = readable(arguments)
+        from tailo_pl.config.compose import composed_config
 
-        execute(*made(composed(arguments)))
+        train_config(composed_config(overrides))
+
+
+def _unknown_flag(argument: str) -> str:
+    flags = ("--config-dir", "--allow", "--allow-folder", *HYDRA_FLAGS, "-h", "--help")
+    near = difflib.get_close_matches(argument.split("=")[0], flags, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"train: unknown flag {argument!r}, expected key=value or one of {', '.join(flags)}{hint}"
 
 
 def _resume(run_dir: Path, overrides: list[str]) -> None:

@@ -105,8 +105,6 @@ def explain(message: str) -> str:
         near = difflib.get_close_matches(choice, there, n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
         return f"{group}: {choice!r} given, expected one of {', '.join(there)}{hint}"
-    if found := re.search(r"Could not override '([^']+)'", text):
-        return f"{found.group(1)}: unknown key; `tailo train --cfg job` lists the keys there are"
     if found := re.search(r"Value '(.*)' of type '\w+' could not be converted to (\w+).*full_key: (\S+)", text):
         value, kind, key = found.groups()
         return f"{key}: {value!r} given, expected {kind.lower()}"

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailo_pl.config.parsing import as_class, build
-from tailo_pl.config.stages import Stage, read_stages
+from tailo_pl.config.stages import Stage, read_inputs, read_stages
+from tailo_pl.config.trusted import denied, is_trusted
 from tailo_pl.data.settings import Setting, Task, load_task, task_fingerprint
 from tailo_pl.data.sources.source import Bounds, Source
 from tailo_pl.data.trajectories import Trajectories
@@ -22,9 +23,7 @@ from tailo_pl.envs.environment import Environment
 from tailo_pl.errors import UserError, one_line, require_range
 from tailo_pl.files import require_file_name, require_name
 from tailo_pl.inputs import TrajectoryWeights
-from tailo_pl.models.heads import Head
 from tailo_pl.runs.summary import SCHEMA
-from tailo_pl.training.precision import AUTO, precision_for
 
 NAMED = ("env", "source", "setting", "method", "preset")
 _OWN_KEYS = ("name", "hints", "data", "trust")  # of a group that builds a class: what is no argument of the class
@@ -39,14 +38,12 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """Everything a run needs to know: what was asked for, and what was built from it."""
+class Outline:
+    """Of an experiment what is known in a moment: its names and where its data comes from, and with it the data."""
 
     config: dict[str, Any]
-    environment: Environment | None
     source: Source
     setting: Setting
-    stages: dict[str, Stage]
     names: dict[str, str]
 
     @cached_property
@@ -58,6 +55,14 @@ class Experiment:
     def fingerprint(self) -> str:
         """Names the content of the task."""
         return task_fingerprint(self.source, self.setting)
+
+
+@dataclass(frozen=True)
+class Experiment(Outline):
+    """Everything a run needs to know: what was asked for, and what was built from it."""
+
+    environment: Environment | None
+    stages: dict[str, Stage]
 
     @cached_property
     def action_bounds(self) -> Bounds:
@@ -111,23 +116,36 @@ class Experiment:
         return {name: as_class(one, f"callbacks.{name}") for name, one in given if one is not None}
 
 
-def read_experiment(config: dict[str, Any]) -> Experiment:
-    """Check a composed configuration and build what it names. Reads and writes nothing."""
+def outline(config: dict[str, Any]) -> Outline:
+    """Check what can be checked of a composed configuration without torch, which takes seconds to import."""
     _check_shape(config)
+    read_inputs(config["method"]["stages"])
+    path = config["env"]["class_path"]
+    if isinstance(path, str) and not is_trusted(path.rpartition(".")[0]):  # built later, but said before data is read
+        raise UserError(f"env: {denied(path)}")
+    return Outline(config, _built(Source, config, "source"), _built(Setting, config, "setting"), _names(config))
+
+
+def read_experiment(config: dict[str, Any], known: Outline | None = None) -> Experiment:
+    """Check a composed configuration and build what it names. Reads and writes nothing.
+
+    Args:
+        config: as composed.
+        known: its outline, where there is one already; data that was read for it is not read again.
+    """
+    known = known or outline(config)
+    from tailo_pl.models.heads import Head
+
     _built(Head, config, "head")  # by its own name: within a stage a mistake in it would go by a longer one
     stages = read_stages(config["method"]["stages"])
     config = {**config, "trainer": _trainer(config["trainer"], stages)}
     environment = None
     if config["env"].get("class_path") is not None:
         environment = _built(Environment, config, "env")
-    return Experiment(
-        config=config,
-        environment=environment,
-        source=_built(Source, config, "source"),
-        setting=_built(Setting, config, "setting"),
-        stages=stages,
-        names=_names(config),
-    )
+    experiment = Experiment(config, known.source, known.setting, known.names, environment, stages)
+    if "task" in vars(known):
+        vars(experiment)["task"] = known.task
+    return experiment
 
 
 def _check_shape(config: Mapping[str, Any]) -> None:
@@ -194,6 +212,8 @@ def _trainer(trainer: Mapping[str, Any], stages: Mapping[str, Stage]) -> dict[st
     devices = trainer.get("devices", 1)
     if not isinstance(devices, int) or devices < 1:
         raise UserError(f"trainer.devices: {one_line(repr(devices))} given, expected a positive number")
+    from tailo_pl.training.precision import AUTO, precision_for
+
     if trainer.get("precision") != AUTO:
         return dict(trainer)
     full = any(stage.module.full_precision for stage in stages.values())

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from jsonargparse import ArgumentError, ArgumentParser, Namespace
-from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from tailo_pl.config.trusted import denied, restrict_imports
 from tailo_pl.errors import UserError, one_line, printable
@@ -62,8 +62,16 @@ def parse(
         parsed = parser.parse_object(values)
         built: Namespace = parser.instantiate(parsed) if instantiate else parsed
         return built
-    except (ArgumentError, ValueError, TypeError, MisconfigurationException) as error:
+    except mistakes() as error:
         raise as_user_error(error, rename) from error
+
+
+def mistakes() -> tuple[type[Exception], ...]:
+    """What building a class of a configuration raises where the configuration is wrong."""
+    # Lightning has an error of its own; who has not imported it, which takes seconds, cannot be given that one.
+    lightning = sys.modules.get("lightning.fabric.utilities.exceptions")
+    own = () if lightning is None else (lightning.MisconfigurationException,)
+    return (ArgumentError, ValueError, TypeError, *own)
 
 
 def as_user_error(error: BaseException, rename: Mapping[str, str] | None = None) -> UserError:

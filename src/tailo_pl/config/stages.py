@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tailo_pl.config.parsing import as_class, build
 from tailo_pl.config.trusted import import_class
-from tailo_pl.data.batches import Batches
-from tailo_pl.data.datamodule import require_read
 from tailo_pl.errors import UserError, one_line, require_range
 from tailo_pl.inputs import StageInput
-from tailo_pl.models.stage import StageModule
+
+if TYPE_CHECKING:  # they bring torch along, which what is wrong with all else need not wait for
+    from tailo_pl.data.batches import Batches
+    from tailo_pl.models.stage import StageModule
 
 _KEYS = ("model", "batches", "inputs", "seed", "max_steps", "passes")
 
@@ -44,16 +45,24 @@ class Stage:
 
 def read_stages(stages: Mapping[str, Any]) -> dict[str, Stage]:
     """The stages of a method, in order; those that are null are left out."""
-    read: dict[str, Stage] = {}
+    inputs = read_inputs(stages)
+    return {name: _read_stage(f"method.stages.{name}", stages[name], inputs[name]) for name in inputs}
+
+
+def read_inputs(stages: Mapping[str, Any]) -> dict[str, dict[str, StageInput]]:
+    """The inputs of each stage that is not null; all of what can be wrong with stages that needs no torch to see."""
+    read: dict[str, dict[str, StageInput]] = {}
     for name, values in stages.items():
         if values is not None:
-            read[name] = _read_stage(f"method.stages.{name}", values, list(read))
+            where = f"method.stages.{name}"
+            _require_keys(where, values)
+            read[name] = _read_inputs(f"{where}.inputs", values.get("inputs") or {}, list(read))
     if not read:
         raise UserError("method.stages: all are null, expected at least one stage")
     return read
 
 
-def _read_stage(where: str, values: Any, before: list[str]) -> Stage:
+def _require_keys(where: str, values: Any) -> None:
     if not isinstance(values, Mapping):
         raise UserError(f"{where}: {one_line(repr(values))} given, expected keys and values")
     for key in values:
@@ -62,10 +71,16 @@ def _read_stage(where: str, values: Any, before: list[str]) -> Stage:
     for key in ("model", "batches", "seed"):
         if key not in values:
             raise UserError(f"{where}.{key}: not there, expected a value")
+
+
+def _read_stage(where: str, values: Mapping[str, Any], inputs: dict[str, StageInput]) -> Stage:
+    from tailo_pl.data.batches import Batches
+    from tailo_pl.data.datamodule import require_read
+    from tailo_pl.models.stage import StageModule
+
     model = as_class(values["model"], f"{where}.model")
     batches = as_class(values["batches"], f"{where}.batches")
     kind = build(Batches, batches, f"{where}.batches")  # type: ignore[type-abstract]
-    inputs = _read_inputs(f"{where}.inputs", values.get("inputs") or {}, before)
     require_read(inputs, kind)
     max_steps, passes = (_count(f"{where}.{key}", values.get(key)) for key in ("max_steps", "passes"))
     if (max_steps is None) == (passes is None):

@@ -11,8 +11,6 @@ import os
 from collections.abc import Iterable
 from typing import TypeVar
 
-from jsonargparse import set_parsing_settings
-
 from tailo_pl.errors import UserError
 
 PACKAGES = ("tailo_pl", "lightning")
@@ -34,6 +32,8 @@ def restrict_imports() -> None:
 
     The policy is jsonargparse's own and holds for all of the process.
     """
+    from jsonargparse import set_parsing_settings
+
     set_parsing_settings(
         import_path_denylist=["*"],
         import_path_allowlist=[*PACKAGES, *_allowed()],

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.errors import UserError
+
+if TYPE_CHECKING:
+    from tailo_pl.data.settings import Task
 
 States = ArrayLike | Sequence[ArrayLike]
 """One array of states (rows, dim), or a list of them, one per trajectory."""
@@ -27,6 +31,22 @@ def ts_trajectories(ts: States) -> Trajectories:
 def ta_trajectories(ta: StateActions) -> Trajectories:
     """TA of pairs (states, actions), one for each trajectory, or of whole arrays with offsets."""
     return _trajectories("ta", *_ta_parts(ta))
+
+
+def in_arrays(message: str, task: Task) -> str:
+    """A complaint about data or settings in the names of who gave arrays: `ta[3], step 17`, not a row of a file."""
+    for name, part in (("TS", task.ts), ("TA", task.ta)):
+        if message.startswith(f"{name}: "):
+            offsets = part.offsets
+
+            def place(found: re.Match[str], lower: str = name.lower(), offsets: NDArray[np.int64] = offsets) -> str:
+                row = int(found[1])
+                number = int(np.searchsorted(offsets, row, side="right")) - 1
+                return f"{lower}[{number}], step {row - offsets[number]}"
+
+            message = re.sub(r"\brow (\d+)", place, f"{name.lower()}: {message.removeprefix(f'{name}: ')}")
+    message = re.sub(r"; choose the same for both with source\.\S+", "", message)
+    return re.sub(r"\b(source|method|preset)\.(?=[a-z])", "", message)
 
 
 def _ts_parts(ts: States) -> list[Part]:

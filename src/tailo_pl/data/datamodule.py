@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import lightning
@@ -91,6 +92,10 @@ class TaskData(lightning.LightningDataModule):
         if array.shape != (expected,):
             raise UserError(f"{path}: shape {array.shape} found, expected ({expected},) as in TA")
         return np.asarray(array)
+
+    def input_files(self) -> dict[str, Path]:
+        """The files of the inputs, by name."""
+        return {name: Path(path.absolute) for name, path in self._inputs.items()}
 
     def share(self, rows: Tensor) -> Tensor:
         """This process's share of a global batch."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import gymnasium
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from tailo_pl.errors import UserError
+
+if TYPE_CHECKING:  # to name a body needs no simulator
+    import mujoco
 
 STOCK = "stock"
 D4RL = "d4rl"
@@ -77,6 +79,8 @@ def load_model(task: str, body: str = STOCK) -> mujoco.MjModel:
     """
     if body not in bodies(task):
         raise UserError(f"body: {task} has no body {body!r}, expected one of {', '.join(bodies(task))}")
+    import mujoco
+
     file = _model_file(task)
     if body == STOCK:
         return mujoco.MjModel.from_xml_path(str(file))
@@ -97,6 +101,8 @@ def ant_in_walls(
         half_sizes: half the boxes' extent along each axis.
         goal: x and y.
     """
+    import mujoco
+
     if body not in MAZE_BODIES:
         raise UserError(f"body: the ant in a maze has no body {body!r}, expected one of {', '.join(MAZE_BODIES)}")
     spec = mujoco.MjSpec.from_file(str(_model_file("ant")))
@@ -124,4 +130,6 @@ def ant_in_walls(
 
 
 def _model_file(task: str) -> Path:
+    import gymnasium
+
     return Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / _MODEL_FILES[task]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:  # what only reads configurations and data starts without it
+    import mujoco
 
 
 class Step(NamedTuple):

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from tailo_pl.data.cache import cached_array
 from tailo_pl.data.progress import listener
 from tailo_pl.data.settings import Setting, Task
 from tailo_pl.data.trajectories import Trajectories
-from tailo_pl.data.transitions import consecutive, has_next
 from tailo_pl.errors import Refusal, require_range
 from tailo_pl.inputs.stage_input import Origin, StageInput
+
+if TYPE_CHECKING:  # imported where it is used: to check a configuration takes no torch
+    from torch import Tensor
 
 GROUP_NUMBERS = 1 << 22  # distances worked on together
 
@@ -41,6 +42,8 @@ class NeighbourRewards(StageInput):
         require_range("neighbours.offset", self.offset)
 
     def check(self, task: Task, setting: Setting) -> None:
+        from tailo_pl.data.transitions import consecutive
+
         if self.pairs and not (setting.ordered and len(consecutive(task.ts))):
             raise Refusal("TS: no two consecutive states found, expected some (or inputs.rewards.pairs=false)")
 
@@ -52,6 +55,8 @@ class NeighbourRewards(StageInput):
 
 def neighbour_rewards(task: Task, neighbours: NeighbourRewards) -> NDArray[np.float32]:
     """The reward of every step of TA."""
+    from tailo_pl.data.transitions import has_next
+
     assert task.ta.recording.actions is not None
     rate = neighbours.scale / task.ta.recording.actions.shape[1]
     known = _expert_points(task.ts, neighbours.pairs)
@@ -82,6 +87,10 @@ def nearest_distances(points: Tensor, known: Tensor) -> NDArray[np.float64]:
 
 
 def _expert_points(ts: Trajectories, pairs: bool) -> Tensor:
+    import torch
+
+    from tailo_pl.data.transitions import consecutive
+
     states = torch.from_numpy(np.asarray(ts.observations, dtype=np.float64))
     if not pairs:
         return states
@@ -91,6 +100,8 @@ def _expert_points(ts: Trajectories, pairs: bool) -> Tensor:
 
 def _points(ta: Trajectories, positions: NDArray[np.int64], follows: NDArray[np.bool_] | None) -> Tensor:
     """What is compared of these steps: their states, or pairs where `follows` says which have a known next state."""
+    import torch
+
     rows, recording = ta.rows.at(positions), ta.recording
     states = np.asarray(recording.observations[rows], dtype=np.float64)
     if follows is None:

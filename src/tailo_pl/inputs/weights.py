@@ -34,7 +34,7 @@ class TrajectoryWeights(StageInput):
     kind: ScoreKind = "logit"
 
     def __post_init__(self) -> None:
-        require_range("alpha", self.alpha)
+        require_range("alpha", self.alpha, 0, closed="[)")
         require_range("gamma", self.gamma, 0, 1, closed="[)")
 
     @property

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,7 @@ from tailo_pl.errors import UserError
 if TYPE_CHECKING:
     from tailo_pl.models.policy import PolicyModule
 
+NotFinite = Literal["raise", "warn", "pass"]
 Act = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """Raw states (rows, dim) to actions (rows, dim)."""
 
@@ -30,9 +32,21 @@ class Policy:
         path: where it was loaded from.
         spread: raw states (rows, observation_dim) to how far the members' actions lie apart, (rows,); None: it is
             not known.
+        not_finite: what is done about a state with NaN or infinity: `raise` a ValueError, `warn` and act, or `pass`.
     """
 
-    def __init__(self, act: Act, observation_dim: int, action_dim: int, path: Path, spread: Act | None = None) -> None:
+    def __init__(
+        self,
+        act: Act,
+        observation_dim: int,
+        action_dim: int,
+        path: Path,
+        spread: Act | None = None,
+        not_finite: NotFinite = "raise",
+    ) -> None:
+        if not_finite not in get_args(NotFinite):
+            raise UserError(f"not_finite: {not_finite!r} given, expected one of {', '.join(get_args(NotFinite))}")
+        self._not_finite = not_finite
         self._act = act
         self._spread = spread
         self.observation_dim = observation_dim
@@ -74,19 +88,30 @@ class Policy:
         if given.ndim not in (1, 2) or given.shape[-1] != self.observation_dim:
             expected = f"({self.observation_dim},) or (rows, {self.observation_dim})"
             raise ValueError(f"states: shape {given.shape} given, expected {expected}")
-        return np.atleast_2d(given)
+        rows = np.atleast_2d(given)
+        if self._not_finite != "pass" and not np.isfinite(rows).all():
+            row, dimension = np.argwhere(~np.isfinite(rows))[0]
+            message = (
+                f"states: {rows[row, dimension]} found in row {row}, dimension {dimension}, expected finite numbers"
+            )
+            if self._not_finite == "raise":
+                raise ValueError(message)
+            warnings.warn(message, stacklevel=3)
+        return rows
 
     def __repr__(self) -> str:
         return f"Policy({self.observation_dim} -> {self.action_dim}, {str(self.path)!r})"
 
 
-def load_policy(path: str | Path) -> Policy:
+def load_policy(path: str | Path, *, not_finite: NotFinite = "raise") -> Policy:
     """The policy of a finished run, a checkpoint or an ONNX file.
 
     Nothing in the file is run or unpickled. A `.pt2` is refused for that reason: `torch.export.load` unpickles.
 
     Args:
         path: folder of a finished run, a policy stage's `.ckpt`, or a `.onnx` written by `tailo export`.
+        not_finite: what the policy does about a state with NaN or infinity: `raise` a ValueError, `warn` and act, or
+            `pass`, which acts without a word.
 
     Returns:
         A callable: raw states in, actions in their bounds out.
@@ -95,16 +120,16 @@ def load_policy(path: str | Path) -> Policy:
     if path.is_dir():
         from tailo_pl.runs.trained import load_run_policy
 
-        return _of_module(load_run_policy(path), path)
+        return _of_module(load_run_policy(path), path, not_finite)
     if not path.exists():
         raise UserError(f"{path}: not there, expected the folder of a run, a .ckpt or a .onnx file")
     if path.suffix == ".ckpt":
         from tailo_pl.models.policy import PolicyModule
         from tailo_pl.training.checkpoints import load_checkpoint
 
-        return _of_module(load_checkpoint(path, PolicyModule), path)
+        return _of_module(load_checkpoint(path, PolicyModule), path, not_finite)
     if path.suffix == ".onnx":
-        return _of_onnx(path)
+        return _of_onnx(path, not_finite)
     if path.suffix == ".pt2":
         raise UserError(
             f"{path}: not loaded, because torch.export.load unpickles what a file holds; take the .onnx or the run, "
@@ -113,7 +138,7 @@ def load_policy(path: str | Path) -> Policy:
     raise UserError(f"{path}: unknown kind of file, expected the folder of a run, a .ckpt or a .onnx file")
 
 
-def _of_module(policy: PolicyModule, path: Path) -> Policy:
+def _of_module(policy: PolicyModule, path: Path, not_finite: NotFinite) -> Policy:
     import torch
 
     module = policy.deterministic()
@@ -130,10 +155,10 @@ def _of_module(policy: PolicyModule, path: Path) -> Policy:
         return found.numpy()
 
     several = policy.spread(torch.zeros(1, policy.observation_dim)) is not None
-    return Policy(act, policy.observation_dim, policy.action_dim, path, spread if several else None)
+    return Policy(act, policy.observation_dim, policy.action_dim, path, spread if several else None, not_finite)
 
 
-def _of_onnx(path: Path) -> Policy:
+def _of_onnx(path: Path, not_finite: NotFinite) -> Policy:
     session = onnx_session(path)
     inputs, outputs = session.get_inputs(), session.get_outputs()
     shapes = [value.shape for value in (*inputs, *outputs)]
@@ -147,7 +172,7 @@ def _of_onnx(path: Path) -> Policy:
 
     if not np.isfinite(act(np.zeros((1, shapes[0][1]), dtype=np.float32))).all():
         raise UserError(f"{path}: an action that is not finite at the state of zeros, expected finite weights")
-    return Policy(act, shapes[0][1], shapes[1][1], path)
+    return Policy(act, shapes[0][1], shapes[1][1], path, not_finite=not_finite)
 
 
 def onnx_session(path: Path) -> Any:

@@ -11,6 +11,7 @@ from tailo_pl.report.alternatives import negatives_figure, prior_table, scores_f
 from tailo_pl.report.figure import Figure
 from tailo_pl.report.findings import find, origin_figure, trajectory_figures
 from tailo_pl.report.groups import Group, group_runs
+from tailo_pl.report.lead import lead, quality_table
 from tailo_pl.report.maze import maze_figures
 from tailo_pl.report.outcomes import comparison, score_figures, score_table
 from tailo_pl.report.reading import RunRecord, table
@@ -48,6 +49,8 @@ class RunPart:
     name: str
     missing: Sequence[str]
     blocks: Sequence[Block]
+    folder: str = ""
+    """name of the run's folder"""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,19 @@ class Contents:
     title: str
     blocks: Sequence[Block]
     runs: Sequence[RunPart]
+    lead: str = ""
+    """what came out, in a sentence"""
+
+    @property
+    def file_names(self) -> dict[str, str]:
+        """What each figure's files are called: those of a run begin with its folder's name."""
+        names: dict[str, str] = {}
+        for number, run in enumerate(self.runs):
+            known = [other.folder for other in self.runs]
+            own = run.folder if known.count(run.folder) == 1 else f"{run.folder}-{number}"
+            for block in run.blocks:
+                names |= {figure.key: f"{own}-{figure.key.partition('-')[2]}" for figure in block.figures}
+        return names
 
     @property
     def figures(self) -> Iterator[Figure]:
@@ -73,17 +89,9 @@ def contents_of(runs: Sequence[RunRecord], title: str = "") -> Contents:
         title: of the report; empty: the tasks' names.
     """
     groups = group_runs(runs)
-    blocks = [
-        Block(
-            "scores",
-            "Score",
-            "Scores are returns normalised so that 0 is the task's low reference and 100 the high one; "
-            "where a task has no references they are the returns themselves.",
-            score_figures(groups),
-            [("Mean ± standard deviation over seeds", score_table(groups))],
-        )
-    ]
-    if len(runs) > 1:
+    scored = any(run.evaluations or run.score is not None for run in runs)
+    blocks = [_scores(groups) if scored else _held_out(groups)]
+    if len(runs) > 1 and scored:
         blocks.append(Block("comparison", "Comparison of methods", figures=comparison(groups)))
     points = max(60, min(400, _POINTS // len(runs)))
     parts = [
@@ -92,7 +100,28 @@ def contents_of(runs: Sequence[RunRecord], title: str = "") -> Contents:
     ]
     tasks = list(dict.fromkeys(group.task for group in groups))
     several = f"{len(runs)} runs on {len(tasks)} tasks"
-    return Contents(title or ("; ".join(tasks) if len(tasks) < 4 else several), blocks, parts)
+    return Contents(title or ("; ".join(tasks) if len(tasks) < 4 else several), blocks, parts, lead(groups))
+
+
+def _scores(groups: Sequence[Group]) -> Block:
+    return Block(
+        "scores",
+        "Score",
+        "Scores are returns normalised so that 0 is the task's low reference and 100 the high one; "
+        "where a task has no references they are the returns themselves.",
+        score_figures(groups),
+        [("Mean ± standard deviation over seeds", score_table(groups))],
+    )
+
+
+def _held_out(groups: Sequence[Group]) -> Block:
+    return Block(
+        "held-out",
+        "Judged by the data alone",
+        "The held-out error is that of the actions of a few trajectories that training did not see, weighted as in "
+        "training. AUROC is how likely a state of TS scores above one of TA; 0.5 means that they are not told apart.",
+        tables=[("Over seeds", quality_table(groups))],
+    )
 
 
 def _part(run: RunRecord, group: Group, number: int, points: int) -> RunPart:
@@ -100,18 +129,13 @@ def _part(run: RunRecord, group: Group, number: int, points: int) -> RunPart:
     training = training_figures(run, key, points)
     blocks = [
         *_found(run, group, key, points),
-        Block(
-            f"{key}-training",
-            "Training",
-            "" if training else "No stage of this run has logged anything that is drawn here.",
-            training,
-        ),
+        *([Block(f"{key}-training", "Training", figures=training)] if training else []),
         _record(run, key),
     ]
     if maze := maze_figures(run, find(run), key, points):
         text = "Seen from above, for tasks whose states begin with x and y."
         blocks.insert(0, Block(f"{key}-maze", "On the floor", text, maze))
-    return RunPart(f"{group.task} · {group.arm}, seed {run.seed}", run.missing, blocks)
+    return RunPart(f"{group.task} · {group.arm}, seed {run.seed}", run.missing, blocks, run.path.name)
 
 
 def _found(run: RunRecord, group: Group, key: str, points: int) -> list[Block]:
@@ -196,4 +220,4 @@ def _count(value: Any) -> str:
 
 
 def _number(value: Any) -> str:
-    return "—" if not is_number(value) else f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4g}"
+    return "—" if not is_number(value) else f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +29,17 @@ _STYLE: Any = {
     "svg.hashsalt": "tailo",  # the same figure is the same file
 }
 _BESIDE: Any = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}
+_MARKS = ((5, 3), (1, 2), (9, 3, 2, 3))
 _DASHES = {"solid": "-", "dashed": "--", "dotted": ":"}
 
 
-def draw_figures(figures: Iterable[Figure], folder: Path) -> list[Path]:
-    """Draw every figure that shows something into `folder`, as PNG and SVG named by its key.
+def draw_figures(figures: Iterable[Figure], folder: Path, names: Mapping[str, str] | None = None) -> list[Path]:
+    """Draw every figure that shows something into `folder`, as PNG and SVG.
+
+    Args:
+        figures: what to draw.
+        folder: where the files go.
+        names: what the files of a figure are called, by its key; otherwise they are called like it.
 
     Returns:
         The files.
@@ -60,7 +66,7 @@ def draw_figures(figures: Iterable[Figure], folder: Path) -> list[Path]:
                 canvas.draw_without_rendering()
                 canvas.set_layout_engine("none")  # laid out once, for both files
                 for suffix in SUFFIXES:
-                    path = folder / f"{figure.key}{suffix}"
+                    path = folder / f"{(names or {}).get(figure.key, figure.key)}{suffix}"
                     with whole_file(path) as scratch:
                         canvas.savefig(scratch, format=suffix[1:], dpi=200, metadata=_METADATA[suffix])
                     written.append(path)
@@ -114,7 +120,7 @@ def _rows(figure: Figure, axes: Axes) -> None:
             axes.barh(at, values, height=0.8 / count, color=color, label=series.name)
         offset = (0, 9) if figure.kind == "intervals" else (6, 0)
         for place, value in zip(at, values, strict=True):
-            axes.annotate(f"{value:.4g}", (value, place), offset, textcoords="offset points", fontsize=7.5, va="center")
+            axes.annotate(f"{value:.3g}", (value, place), offset, textcoords="offset points", fontsize=7.5, va="center")
     axes.set_yticks(places, [textwrap.fill(name, 32) for name in figure.categories])
     axes.invert_yaxis()
     axes.margins(x=0.12, y=0.3 / max(1, len(places)))
@@ -126,9 +132,10 @@ def _rows(figure: Figure, axes: Axes) -> None:
 
 
 def _marks(figure: Figure, axes: Axes) -> None:
-    for mark in figure.marks:
+    for number, mark in enumerate(figure.marks):
         draw = axes.axhline if mark.axis == "y" else axes.axvline
-        draw(mark.value, linestyle=(0, (5, 3)), linewidth=1, color=_color(mark.color), label=mark.label)
+        dashes = _MARKS[number % len(_MARKS)]  # told apart, and behind what they are held against
+        draw(mark.value, linestyle=(0, dashes), linewidth=1, color=_color(mark.color), label=mark.label, zorder=1)
 
 
 def _color(index: int) -> str:

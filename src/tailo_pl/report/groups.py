@@ -67,9 +67,17 @@ def _task_and_arm(run: RunRecord) -> tuple[Values, Values]:
     return task, arm
 
 
+def _names(values: Values, named: tuple[str, ...]) -> list[str]:
+    """The names of a member; where there is no environment, the source that the data is of."""
+    names = [str(values.get(f"{part}.name", "?")) for part in named]
+    if named == _TASK_NAMES and names[0] == "none":
+        names = [f"data of source {values.get('source.name', '?')}", *(name for name in names[1:] if name != "given")]
+    return names
+
+
 def _labels(members: Mapping[str, Values], named: tuple[str, ...]) -> dict[str, str]:
     """A label for each member: its names, and what tells it from others of the same names."""
-    base = {key: " · ".join(str(values.get(f"{part}.name", "?")) for part in named) for key, values in members.items()}
+    base = {key: " · ".join(_names(values, named)) for key, values in members.items()}
     twins: dict[str, list[Values]] = defaultdict(list)
     for key, values in members.items():
         twins[base[key]].append(values)

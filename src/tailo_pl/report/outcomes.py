@@ -33,12 +33,9 @@ def score_figures(groups: Sequence[Group]) -> list[Figure]:
                     series=series,
                     marks=_references(members) if series else [],
                     caption=_score_caption(by_time),
-                    empty="No evaluation yet: these runs have no environment, or have not come to it."
-                    if not by_time
-                    else "No times: the stages of these runs are not finished, or were not evaluated.",
                 )
             )
-    return figures
+    return [figure for figure in figures if figure.series]
 
 
 def _score_caption(by_time: bool) -> str:
@@ -110,7 +107,7 @@ def _references(members: Sequence[Group]) -> list[Mark]:
 
 def score_table(groups: Sequence[Group]) -> Table:
     """Mean ± standard deviation over seeds, a row for each group."""
-    rows = [["env", "setting", "method", "preset", "score", "seeds", "seconds per run"]]
+    rows = [["method", "score", "env", "setting", "preset", "seeds", "seconds per run"]]
     for group in groups:
         first, scores = group.runs[0], group.scores
         score = "—" if not len(scores) else f"{scores.mean():.1f}"
@@ -123,7 +120,7 @@ def score_table(groups: Sequence[Group]) -> Table:
         seeds += f" ({unfinished} without a score)" if unfinished else ""
         diverged = sum(bool(run.summary.get("failure")) for run in group.runs)
         seeds += f" ({diverged} ended in a numerical error)" if diverged else ""
-        rows.append([env, setting, method, preset, score + spread, seeds, f"{np.mean(spent):,.0f}"])
+        rows.append([method, score + spread, env, setting, preset, seeds, f"{np.mean(spent):,.0f}"])
     return rows
 
 
@@ -145,8 +142,9 @@ def comparison(groups: Sequence[Group]) -> tuple[Figure, Figure]:
         for theirs in names[index + 1 :]:
             shared = [task for task in arms[ours] if task in arms[theirs]]
             if shared:
-                pairs[f"{ours}  >  {theirs}"] = probability_of_improvement(
-                    [arms[ours][task] for task in shared], [arms[theirs][task] for task in shared]
+                better, worse = _ordered(ours, theirs, [(arms[ours][task], arms[theirs][task]) for task in shared])
+                pairs[f"{better}  >  {worse}"] = probability_of_improvement(
+                    [arms[better][task] for task in shared], [arms[worse][task] for task in shared]
                 )
     runs = {arm: _counted(sum(map(len, tasks.values())), len(tasks)) for arm, tasks in arms.items()}
     return (
@@ -166,6 +164,14 @@ def comparison(groups: Sequence[Group]) -> tuple[Figure, Figure]:
             empty="Needs finished runs of at least two methods on the same task.",
         ),
     )  # fmt: skip
+
+
+def _ordered(
+    ours: str, theirs: str, scores: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]
+) -> tuple[str, str]:
+    """Two methods, the one that scores higher more often first."""
+    chance = probability_of_improvement([one for one, _ in scores], [other for _, other in scores], replicates=1).value
+    return (ours, theirs) if chance >= 0.5 else (theirs, ours)
 
 
 def _counted(runs: int, tasks: int) -> str:
@@ -190,7 +196,11 @@ def _intervals(
     without = [name for name, estimate in estimates.items() if estimate.interval is None]
     if without:
         caption += " One seed per task gives no interval: " + ", ".join(without) + "."
+    named = [
+        name if one.interval is None else f"{name}: {one.value:.3g} ({one.interval[0]:.3g} to {one.interval[1]:.3g})"
+        for name, one in estimates.items()
+    ]
     return Figure(
-        key, title, label, "", series, kind="intervals", caption=caption, categories=list(estimates), marks=marks,
+        key, title, label, "", series, kind="intervals", caption=caption, categories=named, marks=marks,
         x_range=x_range, empty=empty,
     )  # fmt: skip

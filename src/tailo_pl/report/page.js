@@ -123,8 +123,9 @@
 
   const marks = (figure, plot) => {
     const taken = [];
-    for (const mark of figure.marks || []) {
-      const look = { stroke: colour(mark.color), "stroke-width": 1.5, "stroke-dasharray": "5 3" };
+    for (const [number, mark] of (figure.marks || []).entries()) {
+      const dash = ["5 3", "1.5 3", "9 3 2 3"][number % 3]; // told apart
+      const look = { stroke: colour(mark.color), "stroke-width": 1.5, "stroke-opacity": 0.75, "stroke-dasharray": dash };
       if (mark.axis === "y") {
         const at = plot.y(mark.value);
         plot.svg.append(node("line", { x1: plot.left, x2: plot.right, y1: at, y2: at, ...look }));
@@ -162,12 +163,12 @@
       const look = { fill: "currentColor", "fill-opacity": 0.09 };
       plot.svg.append(node("rect", { x: from, y: plot.top, width: Math.max(0, to - from), height: plot.bottom - plot.top, ...look }));
     }
+    marks(figure, plot); // behind the curves
     for (const one of shown) if (one.low && !bars) plot.svg.append(band(one, plot.x, plot.y));
     for (const one of shown) plot.svg.append(bars ? histogram(one, plot.x, plot.y) : (one.dots ? dots : line)(one, plot.x, plot.y));
     if (!bars) for (const one of shown) if (one.x.length === 1) {
       plot.svg.append(node("circle", { cx: plot.x(one.x[0]), cy: plot.y(one.y[0]), r: 3.5, fill: colour(one.color) }));
     }
-    marks(figure, plot);
     return plot;
   };
 

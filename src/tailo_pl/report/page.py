@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -13,7 +14,9 @@ from pathlib import Path
 from tailo_pl.errors import UserError
 from tailo_pl.report.contents import Block, Contents, RunPart
 from tailo_pl.report.figure import PALETTE, Control, Figure
+from tailo_pl.report.lead import TERMS
 
+_NUMBER = re.compile(r"[-−]?[\d.,]*\d|—|$")  # with which a cell of numbers begins
 VIDEO_TYPES = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
 
 
@@ -58,6 +61,7 @@ def render_page(contents: Contents, video: Path | None = None) -> str:
 <nav aria-label="Sections">{"".join(f'<a href="#{key}">{escape(text)}</a>' for key, text in links)}</nav>
 <main id="main">
 <noscript><p class="note">The figures need JavaScript; the tables do not.</p></noscript>
+{_lead(contents, links)}
 {_missing(contents)}
 {"".join(_block(block, 2) for block in contents.blocks)}
 {_runs(contents.runs)}
@@ -72,6 +76,14 @@ def render_page(contents: Contents, video: Path | None = None) -> str:
 
 def _asset(name: str) -> str:
     return files("tailo_pl.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _lead(contents: Contents, links: Sequence[tuple[str, str]]) -> str:
+    """What came out, where to read on, and what the letters mean."""
+    parts = ", ".join(f'<a href="#{key}">{escape(text[0].lower() + text[1:])}</a>' for key, text in links)
+    terms = "".join(f"<div><dt>{escape(term)}</dt><dd>{escape(meaning)}</dd></div>" for term, meaning in TERMS)
+    said = f'<p class="lead">{escape(contents.lead)}</p>' if contents.lead else ""
+    return f'<section id="lead">{said}<p>On this page: {parts}.</p><dl class="terms">{terms}</dl></section>'
 
 
 def _missing(contents: Contents) -> str:
@@ -123,9 +135,12 @@ def _block(block: Block, level: int) -> str:
 
 def _table(title: str, rows: list[list[str]]) -> str:
     head, *body = rows
-    cells = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+    text = [not all(_NUMBER.match(cell) for cell in column) for column in zip(*body, strict=True)]
+    looks = [' class="text"' if is_text else "" for is_text in text] or [""] * len(head)
+    cells = "".join(f'<th scope="col"{look}>{escape(cell)}</th>' for cell, look in zip(head, looks, strict=True))
     lines = "".join(
-        f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in rest)}</tr>'
+        f'<tr><th scope="row">{escape(first)}</th>'
+        f"{''.join(f'<td{look}>{escape(cell)}</td>' for cell, look in zip(rest, looks[1:], strict=True))}</tr>"
         for first, *rest in body
     )
     return (

@@ -43,7 +43,7 @@ def write_report(
     records = only_once(_readable({path.resolve(): path for path in runs}.values()))
     contents = contents_of(records, title)
     page = render_page(contents, video)
-    drawn = draw_figures(contents.figures, figures) if figures is not None else []
+    drawn = draw_figures(contents.figures, figures, contents.file_names) if figures is not None else []
     try:
         write_text(out, page)
     except OSError as error:

@@ -9,12 +9,14 @@ from tailo_pl.config.experiment import Experiment
 from tailo_pl.data.checks import check_task
 from tailo_pl.errors import Refusal, UserError
 from tailo_pl.training.building import check_stages
+from tailo_pl.training.precision import require_device
 
 log = logging.getLogger(__name__)
 
 
 def check(experiment: Experiment) -> None:
     """Find what is wrong with the stages, the data, or the two together before anything is spent on them."""
+    require_device(experiment.config["trainer"].get("accelerator", "auto"))
     check_stages(experiment)
     task, environment = experiment.task, experiment.environment
     if environment is not None and task.ta.recording.actions is not None:

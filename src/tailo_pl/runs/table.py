@@ -23,7 +23,9 @@ from tailo_pl.runs.summary import Summary, read_summary
 
 Format = Literal["csv", "markdown", "json"]
 log = logging.getLogger(__name__)
-COLUMNS = ("env", "setting", "method", "preset", "options", "score", "seeds", "failed", "CPU s", "data")
+COLUMNS = (
+    "env", "setting", "method", "preset", "options", "score", "seeds", "failed", "held out", "CPU s", "data", "run",
+)  # fmt: skip
 _GROUPS = ("env", "setting", "method", "preset")
 _FORMULA = ("=", "+", "-", "@")  # with which a cell is code to a spreadsheet
 
@@ -48,6 +50,10 @@ class Row:
     cpu_seconds: float
     data: str
     """fingerprint"""
+    held_out: float | None
+    """the policies' mean error on held-out actions; None: nothing was held out"""
+    runs: list[str]
+    """folders"""
 
     def cells(self) -> list[str]:
         """As printable text, one for each of `COLUMNS`."""
@@ -56,7 +62,10 @@ class Row:
         score = "" if self.score is None else f"{self.score:.1f}{spread}{unit}"
         seeds = ",".join(map(str, self.seeds))
         names = [self.env, self.setting, self.method, self.preset, self.options]
-        cells = [*names, score, seeds, str(self.failed or ""), f"{self.cpu_seconds:.0f}", self.data]
+        held_out = "" if self.held_out is None else f"{self.held_out:.3g}"
+        more = f" and {len(self.runs) - 1} more" if len(self.runs) > 1 else ""
+        run = f"{Path(self.runs[0]).name}{more}"
+        cells = [*names, score, seeds, str(self.failed or ""), held_out, f"{self.cpu_seconds:.0f}", self.data, run]
         return [printable(cell) for cell in cells]
 
 
@@ -67,7 +76,7 @@ def gather(paths: Iterable[Path]) -> list[Row]:
     none can be read, that is an error.
     """
     paths = list(paths)
-    groups: dict[str, dict[str, Summary]] = defaultdict(dict)
+    groups: dict[str, dict[str, tuple[Path, Summary]]] = defaultdict(dict)
     outcomes: dict[str, dict[str, Any]] = {}
     broken: list[UserError] = []
     for run_dir in _finished(paths):
@@ -78,7 +87,7 @@ def gather(paths: Iterable[Path]) -> list[Row]:
             continue
         group = group_key(config, summary["data"]["fingerprint"])
         outcomes[group] = outcome(config)
-        groups[group][seeds(config)] = summary  # a run done twice counts once
+        groups[group][seeds(config)] = run_dir, summary  # a run done twice counts once
     for line in broken if groups else broken[1:]:
         log.warning("%s; this run is left out", line)
     if broken and not groups:
@@ -99,7 +108,7 @@ def written(rows: list[Row], how: Format) -> str:
         return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    fields = [asdict(row) | {"seeds": " ".join(map(str, row.seeds))} for row in rows]
+    fields = [asdict(row) | {"seeds": " ".join(map(str, row.seeds)), "runs": " ".join(row.runs)} for row in rows]
     writer.writerow(fields[0])
     writer.writerows(map(_inert, field.values()) for field in fields)
     return text.getvalue()
@@ -149,8 +158,11 @@ def _options(outcomes: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _row(summaries: list[Summary], options: str) -> Row:
+def _row(runs: list[tuple[Path, Summary]], options: str) -> Row:
+    summaries = [summary for _, summary in runs]
     first = summaries[0]
+    errors = [one["stages"][-1]["quality"].get("held_out_error") for one in summaries]
+    known = [error for error in errors if error is not None]
     scores = [summary["score"] for summary in summaries if summary["score"] is not None]
     return Row(
         env=first["env"],
@@ -165,4 +177,6 @@ def _row(summaries: list[Summary], options: str) -> Row:
         failed=sum(summary["failure"] is not None for summary in summaries),
         cpu_seconds=float(np.mean([sum(stage["cpu_seconds"] for stage in one["stages"]) for one in summaries])),
         data=first["data"]["fingerprint"],
+        held_out=float(np.mean(known)) if known else None,
+        runs=[str(path) for path, _ in runs],
     )

@@ -56,7 +56,7 @@ def stage_config(
     stage = experiment.stages[name]
     known = {"observation_dim": observation_dim, "action_low": list(bounds[0]), "action_high": list(bounds[1])}
     logger = experiment.metrics_logger()
-    logger["init_args"] |= {"save_dir": FIT_FOLDER, "name": name}
+    logger["init_args"] |= {"save_dir": FIT_FOLDER, "name": name}  # `tailo fit` puts a folder of its own there
     return {
         "seed_everything": stage.seed,
         "trainer": {

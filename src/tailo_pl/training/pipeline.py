@@ -155,6 +155,24 @@ def _train(experiment: Experiment, name: str, key: str, lineage: str, folder: Pa
         return _failed(experiment, name, key, failure.step, built, folder, files)
     except SystemExit as stop:  # Lightning's answer to Ctrl-C and SIGTERM, with an exit code that tells nothing
         raise KeyboardInterrupt from stop
+    return stage_result(experiment, name, key, built, folder, files)
+
+
+def stage_result(
+    experiment: Experiment, name: str, key: str, built: Built, folder: Path, files: list[str]
+) -> StageResult:
+    """Write what a trained stage hands on, then what is known of it, which makes it finished.
+
+    Args:
+        experiment: the run's experiment.
+        name: which stage.
+        key: of the stage.
+        built: what it was trained with.
+        folder: the stage's folder.
+        files: what it has read.
+    """
+    task, checkpoints = experiment.task, _callback(built, StageCheckpoint)
+    assert checkpoints is not None
     choice = _callback(built, HeldOutChoice)
     rollouts = _callback(built, RolloutScore)
     quality = dict(choice.numbers) if choice else {}

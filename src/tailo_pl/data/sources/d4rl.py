@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from tailo_pl.data.formats.hdf5 import Hdf5File
 from tailo_pl.data.formats.imports import import_files
 from tailo_pl.data.formats.step_reader import Ending
 from tailo_pl.data.sources.bundled import Bundled
-from tailo_pl.data.sources.d4rl_datasets import DATASETS
+from tailo_pl.data.sources.d4rl_datasets import DATASETS, dataset_path
 from tailo_pl.data.sources.recipe import Recipe
 from tailo_pl.data.sources.source import Bounds, Source
 from tailo_pl.data.trajectories import Trajectories
@@ -28,12 +27,6 @@ from tailo_pl.errors import UserError
 _MAKER = 1  # of the cache entries: count up when the same file would be written differently
 _SUFFIXES = (".hdf5", ".h5")
 _OPTIONAL = ("rewards", "terminals", "timeouts")
-
-
-def dataset_path(name: str) -> Path:
-    """Where D4RL keeps the file of a dataset, whether it is there or not."""
-    folder = os.environ.get("D4RL_DATASET_DIR")
-    return (Path(folder).expanduser() if folder else Path.home() / ".d4rl" / "datasets") / DATASETS[name].file_name
 
 
 class D4RL(Source):

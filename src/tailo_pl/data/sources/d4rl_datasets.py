@@ -6,9 +6,11 @@ tasks are registered. They are for all of its 155 dataset names that have a file
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 
 ADDRESS = "http://rail.eecs.berkeley.edu/datasets/offline_rl"
 
@@ -115,3 +117,9 @@ DATASETS: dict[str, Dataset] = {
     **dict(_hands()),
     **_SINGLE,
 }
+
+
+def dataset_path(name: str) -> Path:
+    """Where D4RL keeps the file of a dataset, whether it is there or not."""
+    folder = os.environ.get("D4RL_DATASET_DIR")
+    return (Path(folder).expanduser() if folder else Path.home() / ".d4rl" / "datasets") / DATASETS[name].file_name

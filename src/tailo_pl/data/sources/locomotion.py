@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from tailo_pl.data.recorder import record
-from tailo_pl.data.sources.recipe import Part, Recipe
+from tailo_pl.data.sources.recipe import Part, Recipe, version_of
 from tailo_pl.data.sources.rollouts import reporter, seeds
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.bodies import STOCK
 from tailo_pl.envs.evaluation import Actor, episode_seeds
-from tailo_pl.envs.locomotion import HORIZON, Locomotion
 from tailo_pl.errors import UserError, require_range
 from tailo_pl.experts import SQUASHED, expert_checksum, expert_facts, expert_names, load_expert
 
@@ -129,8 +127,8 @@ def identity(part: list[Rollouts], padded: bool) -> dict[str, object]:
         "rows": ROWS,
         "rollouts": rollouts,
         "padded": padded,
-        "mujoco": version("mujoco"),
-        "gymnasium": version("gymnasium"),  # its models are the bodies
+        "mujoco": version_of("mujoco"),
+        "gymnasium": version_of("gymnasium"),  # its models are the bodies
     }
 
 
@@ -153,6 +151,8 @@ def _labelled(task: str, name: str, part: list[Rollouts]) -> list[tuple[str, Rol
 
 
 def _roll_out(task: str, rollouts: Rollouts, padded: bool, seed: int, label: str) -> Trajectories:
+    from tailo_pl.envs.locomotion import HORIZON, Locomotion  # here: to list data needs no simulator
+
     environment = Locomotion(task, rollouts.body, padded)
     simulator = environment.simulator(min(ROWS, rollouts.episodes or ROWS))
     # Each kind of episodes has a stream of its own, whatever else the part holds.

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-
 import numpy as np
 
 from tailo_pl.data.recorder import record
-from tailo_pl.data.sources.recipe import Part, Recipe
+from tailo_pl.data.sources.recipe import Part, Recipe, version_of
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.evaluation import episode_seeds
-from tailo_pl.envs.pointmaze import GOALS, PointMaze, controller
 
 EPISODES = 148  # each way: 592 trajectories, about 53,000 steps
 NOISE = 0.5
@@ -32,17 +29,21 @@ def identity() -> dict[str, object]:
         "episodes": EPISODES,
         "rows": ROWS,  # noise is drawn for all rows at once
         "noise": NOISE,
-        "mujoco": version("mujoco"),
-        "gymnasium-robotics": version("gymnasium-robotics"),
+        "mujoco": version_of("mujoco"),
+        "gymnasium-robotics": version_of("gymnasium-robotics"),
     }
 
 
 def directions(seed: int) -> Trajectories:
     """As many trajectories to each side, labelled with the direction."""
+    from tailo_pl.envs.pointmaze import GOALS
+
     return Trajectories.stack([_one_way(direction, seed) for direction in GOALS])
 
 
 def _one_way(direction: str, seed: int) -> Trajectories:
+    from tailo_pl.envs.pointmaze import GOALS, PointMaze, controller  # here: to list data needs no simulator
+
     rng = np.random.default_rng([seed, list(GOALS).index(direction)])
     simulator = PointMaze(direction).simulator(ROWS)
     seeds = episode_seeds(seed, f"data/{direction}", EPISODES)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 
 from tailo_pl.data.trajectories import Trajectories
 
@@ -32,3 +34,9 @@ class Recipe(ABC):
     @abstractmethod
     def parts(self) -> dict[str, Part]:
         """The parts by name. Looking at them makes nothing."""
+
+
+@cache  # looking one up takes milliseconds, and a list of data asks for each part
+def version_of(package: str) -> str:
+    """The version of a package that decides data."""
+    return version(package)
