@@ -127,7 +127,7 @@ def test_seeds_their_mean_and_its_band(runs: list[Path]) -> None:
     _, turned = comparison(group_runs(records[::-1]))  # whichever comes first, the better one is named first
     assert turned.categories == improvement.categories
     assert lead(groups) == (
-        "On pointmaze · examples, tailo · fast scores 40.0 ± 16.3 over 3 seeds, ahead of bc · fast (2.0)."
+        "On pointmaze · examples, tailo · fast scores 40.0 ± 16.3 over 3 seeds; next bc · fast (2.0)."
     )
 
 
@@ -142,8 +142,8 @@ def test_every_figure_has_something_to_show(contents: Contents) -> None:
         for series in figure.series:
             assert len(series.y) and np.isfinite(np.asarray(series.y, dtype=float)).all()
     # Sliders for one seed of each group: the others say where they are.
-    assert "r1-choice" not in keys and "shown for seed 0" in contents.runs[1].blocks[1].text
-    assert contents.runs[3].blocks[0].text.startswith("Method bc has no discriminator")
+    assert "r1-choice" not in keys and any("shown for seed 0" in one.text for one in contents.runs[1].blocks)
+    assert any(one.text.startswith("Method bc has no discriminator") for one in contents.runs[3].blocks)
     assert not [line for part in contents.runs for line in part.missing]
 
 

@@ -28,7 +28,7 @@ def lead(groups: Sequence[Group]) -> str:
         best, *others = sorted((group for group in scored if group.task == task), key=lambda one: -one.scores.mean())
         sentence = f"On {task}, {best.arm} scores {_score(best)}"
         if others:
-            sentence += ", ahead of " + ", ".join(f"{other.arm} ({_score(other)})" for other in others[:3])
+            sentence += "; next " + ", ".join(f"{other.arm} ({_score(other)})" for other in others[:3])
             sentence += f" and {len(others) - 3} more" if len(others) > 3 else ""
         sentences.append(f"{sentence}.")
     if len(sentences) > 4:
