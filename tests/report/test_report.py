@@ -317,7 +317,7 @@ def test_command_writes_page_and_figures(runs: list[Path], tmp_path: Path, capsy
 
 def test_every_kind_of_figure_is_drawn_for_papers(contents: Contents, tmp_path: Path) -> None:
     kinds = {figure.kind: figure for figure in contents.figures}
-    assert set(kinds) == {"lines", "histogram", "bars", "intervals"}
+    assert set(kinds) == {"lines", "histogram", "bars", "intervals", "map"}
     files = draw_figures(kinds.values(), tmp_path)
     assert len(files) == 8 and all(path.stat().st_size > 5_000 for path in files)
     drawing = (tmp_path / f"{kinds['histogram'].key}.svg").read_text()
