@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from lightning import Callback, LightningDataModule, LightningModule, Trainer
 from lightning.pytorch.loops.fetchers import _DataFetcher, _DataLoaderIterDataFetcher
 from lightning.pytorch.loops.training_epoch_loop import _TrainingEpochLoop
@@ -91,8 +90,7 @@ class StepLoop(_TrainingEpochLoop):
         optimizer, progress = strategy.optimizers[0], self.automatic_optimization.optim_progress.optimizer
         outputs: dict[str, Any] = {}
 
-        @torch.enable_grad()
-        def closure() -> Tensor:
+        def closure() -> Tensor:  # optimisers call it with gradients enabled
             module._current_fx_name = "training_step"
             output = strategy.training_step(batch, batch_idx)
             outputs.update({"loss": output} if isinstance(output, Tensor) else output)
