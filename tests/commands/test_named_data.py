@@ -14,6 +14,7 @@ from helpers.runs import small
 
 from tailo_pl import cli
 from tailo_pl.data.sources.d4rl_datasets import DATASETS, dataset_path
+from tailo_pl.envs.kitchen import SUBTASKS, Kitchen
 
 SMALL = small(5, "preset.held_out.trajectories=1", "name=a")
 WIDTHS = {"hopper": (11, 3), "halfcheetah": (17, 6), "walker2d": (17, 6), "ant": (111, 8)}
@@ -89,6 +90,24 @@ def test_other_tasks_without_an_environment(
     assert summary["data"]["ta"]["trajectories"] == 4
     assert summary["score"] is None
     assert summary["stages"][-1]["quality"] is not None
+
+
+def test_the_kitchens_files(published: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """D4RL's states train in its own layout, are scored in it, and tell which subtasks were done."""
+    write_d4rl(dataset_path("kitchen-complete-v0"), 60, 9, [20, 30, 25], timeouts=False)
+    write_d4rl(dataset_path("kitchen-mixed-v0"), 60, 9, [20, 30, 25, 40])
+    summary = train(capsys, "env=kitchen", "source=d4rl", "setting=kitchen_complete", "preset.rollout.episodes=1")
+    assert summary["data"]["ts"] == {"trajectories": 1, "states": 20}
+    assert summary["data"]["ta"]["trajectories"] == 4
+    assert summary["evaluations"][-1]["episodes"] == 1
+    assert set(summary["evaluations"][-1]["subtasks"]) == set(SUBTASKS)
+    assert summary["reference"] == {"low": 0.0, "high": 4, "source": Kitchen().reference.source}
+    report = Path("report.html")
+    assert cli.main(["report", "runs/kitchen/kitchen_complete/tailo/a", "--out", str(report)]) == 0
+    page = report.read_text()
+    assert "Order of the subtasks" in page
+    assert "policy, episode 1" in page
+    assert "TA, 1st most weight" in page
 
 
 def test_d4rl_by_path(published: Path, capsys: pytest.CaptureFixture[str]) -> None:

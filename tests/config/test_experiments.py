@@ -28,14 +28,14 @@ def test_all_of_the_papers_cells_are_there_once() -> None:
     counts = Counter(cell.figure for cell in CELLS)
     assert counts == {
         "standard": 4, "examples": 1, "incomplete_ta": 20, "incomplete_ts": 20, "mismatch": 2,
-        "smodice": 4, "recoil_rfe": 4, "recoil_me": 4, "offline_rl": 9,
+        "smodice": 4, "recoil_rfe": 4, "recoil_me": 4, "offline_rl": 9, "kitchen": 4,
     }  # fmt: skip
     assert len({cell.overrides for cell in CELLS}) == len(CELLS)
 
 
 @pytest.mark.parametrize("name", choices("experiment"))
 def test_an_experiment_is_a_setting_with_the_papers_preset(name: str) -> None:
-    env = {"examples": "pointmaze", "mismatch": "ant"}.get(name, "hopper")
+    env = {"examples": "pointmaze", "mismatch": "ant"}.get(name, "kitchen" if "kitchen" in name else "hopper")
     names = composed([f"experiment={name}", f"env={env}"]).names
     assert (names["setting"], names["preset"], names["env"]) == (name, "paper", env)
 

@@ -15,6 +15,7 @@ from tailo_pl.report.lead import lead, quality_table
 from tailo_pl.report.maze import maze_figures
 from tailo_pl.report.outcomes import comparison, score_figures, score_table
 from tailo_pl.report.reading import RunRecord, table
+from tailo_pl.report.subtasks import subtask_figure, subtask_rows, subtask_table
 from tailo_pl.report.training import training_figures
 from tailo_pl.runs.summary import is_number
 
@@ -129,6 +130,7 @@ def _part(run: RunRecord, group: Group, number: int, points: int) -> RunPart:
     training = training_figures(run, key, points)
     blocks = [
         *_found(run, group, key, points),
+        *_subtasks(run, key),
         *([Block(f"{key}-training", "Training", figures=training)] if training else []),
         _record(run, key),
     ]
@@ -166,6 +168,14 @@ def _found(run: RunRecord, group: Group, key: str, points: int) -> list[Block]:
             tables,
         ),
     ]
+
+
+def _subtasks(run: RunRecord, key: str) -> list[Block]:
+    rows = subtask_rows(run)
+    if not rows:
+        return []
+    tables = [("Order of the subtasks", subtask_table(rows))]
+    return [Block(f"{key}-subtasks-done", "Subtasks", figures=[subtask_figure(rows, key)], tables=tables)]
 
 
 def _record(run: RunRecord, key: str) -> Block:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tailo_pl.data.layout import LAYOUT, Layout
 from tailo_pl.data.settings import task_fingerprint
+from tailo_pl.data.timeline import TIMELINE, Timeline
 from tailo_pl.errors import UserError
 from tailo_pl.files import read_yaml
 from tailo_pl.runs.summary import SCHEMA, is_number, read_data, read_stage, read_summary
@@ -63,6 +64,7 @@ class RunRecord:
     stages: Mapping[str, StageRecord]
     layout: Layout | None
     missing: list[str] = field(default_factory=list)
+    timeline: Timeline | None = None
 
     def named(self, group: str) -> str:
         """What was chosen of a configuration group."""
@@ -154,7 +156,7 @@ def read_run(path: Path) -> RunRecord:
         for name, stage in table(config, "method", "stages").items()
         if isinstance(stage, dict)
     }
-    return RunRecord(path, config, summary, data, stages, layout, missing)
+    return RunRecord(path, config, summary, data, stages, layout, missing, _timeline(path, missing))
 
 
 def _stage(
@@ -209,6 +211,15 @@ def _layout(path: Path, config: dict[str, Any], missing: list[str]) -> Layout | 
         return Layout.of(experiment.task)
     except UserError as error:
         missing.append(f"{LAYOUT} not there or unreadable, so nothing per trajectory is shown ({error})")
+        return None
+
+
+def _timeline(path: Path, missing: list[str]) -> Timeline | None:
+    """Which subtasks were done in the data, where the run's environment knows any."""
+    try:
+        return Timeline.read(path / TIMELINE) if (path / TIMELINE).exists() else None
+    except UserError as error:
+        missing.append(str(error))
         return None
 
 

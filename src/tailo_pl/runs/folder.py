@@ -15,6 +15,7 @@ from tailo_pl.config.experiment import Experiment, read_experiment
 from tailo_pl.config.places import require_own_places
 from tailo_pl.data.layout import LAYOUT, Layout
 from tailo_pl.data.settings import task_fingerprint
+from tailo_pl.data.timeline import TIMELINE, Timeline
 from tailo_pl.errors import UserError
 from tailo_pl.files import read_yaml, reason, write_json, write_text
 from tailo_pl.locks import no_one_else
@@ -48,6 +49,8 @@ def prepare(experiment: Experiment) -> Path:
                 raise UserError(f"{folder}: this run exists; choose another name=..., or delete it")
             write_json(folder / "data.json", describe_data(experiment))
             Layout.of(experiment.task).write(folder / LAYOUT)
+            if experiment.environment is not None and experiment.environment.subtasks:
+                Timeline.of(experiment.task, experiment.environment).write(folder / TIMELINE)
             write_config(folder, config)  # last: a folder without it is no run yet
     except OSError as error:
         raise UserError(f"{folder}: cannot write the run ({error.strerror})") from error
