@@ -83,6 +83,7 @@ def measured(cell: Cell, experiment: Experiment, run_dir: Path) -> dict[str, Any
         "length": evaluation.mean_length,
         "success": evaluation.success,
         "episodes": evaluation.episodes,
+        **({"subtasks": evaluation.subtasks} if evaluation.subtasks else {}),
         "returns": [round(float(value), 3) for value in returns],
         **{key: value for key, value in summary.items() if key in keys},
         "score_in_training": summary["score"],

@@ -143,6 +143,10 @@ def show_evaluation(evaluation: Evaluation, run_dir: Path, *, as_json: bool = Fa
         "" if evaluation.success is None else f"{evaluation.success:.2f}",
     )
     show(table)
+    for name, steps in evaluation.subtasks.items():
+        known = sorted(step for step in steps if step is not None)
+        when = f", half of them by step {known[len(known) // 2]}" if known else ""
+        console().print(f"{name}: done in {len(known)} of {len(steps)}{when}", highlight=False, soft_wrap=True)
 
 
 def show_table(rows: list[Row]) -> None:

@@ -102,26 +102,29 @@ def make(
     task: str, episodes: Sequence[Episode], layout: Layout, disturbances: Disturbances, start_noise: float
 ) -> Trajectories:
     """Demonstrate all episodes, on all cores. Each depends on its own seed alone, whoever plays it."""
-    workers = min(len(os.sched_getaffinity(0)), len(episodes))
-    kitchens: SimpleQueue[KitchenEpisode] = SimpleQueue()
-    for _ in range(workers):
-        kitchens.put(KitchenEpisode(task, start_noise=start_noise))
+    workers = min(os.cpu_count() or 1, len(episodes))
+    kitchens = [KitchenEpisode(task, start_noise=start_noise) for _ in range(workers)]
+    free: SimpleQueue[KitchenEpisode] = SimpleQueue()
+    for kitchen in kitchens:
+        free.put(kitchen)
 
     def play(episode: Episode) -> Demonstration:
-        kitchen = kitchens.get()
+        kitchen = free.get()
         try:
             return demonstrate(kitchen, episode.order, episode.seed, disturbances, Kitchen.horizon)
         finally:
-            kitchens.put(kitchen)
+            free.put(kitchen)
 
     tell, played = listener.get(), []
-    # One thread for matrix products: their last digits depend on the number.
-    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
-        for demonstration in pool.map(play, episodes):
-            played.append(demonstration)
-            tell(f"kitchen {task}", len(played) * Kitchen.horizon, len(episodes) * Kitchen.horizon)
-    for _ in range(workers):
-        kitchens.get().close()
+    try:
+        # One thread for matrix products: their last digits depend on the number.
+        with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+            for demonstration in pool.map(play, episodes):
+                played.append(demonstration)
+                tell(f"kitchen {task}", len(played) * Kitchen.horizon, len(episodes) * Kitchen.horizon)
+    finally:
+        for kitchen in kitchens:
+            kitchen.close()
     return _trajectories(played, [episode.order for episode in episodes], layout, task)
 
 
