@@ -2,8 +2,8 @@
 
     python tools/measure_kitchen.py
 
-For each subtask: in how many episodes it was asked for, in how many it was done in time, and how many steps it took (the
-median, from the subtask before it). The data is made first where it is not there.
+For each subtask: in how many episodes it was asked for, in how many it was done in time, and how many steps it took
+(the median, from the subtask before it). The data is made first where it is not there.
 """
 
 from __future__ import annotations

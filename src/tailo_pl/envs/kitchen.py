@@ -12,6 +12,7 @@ import gymnasium
 import mujoco
 import numpy as np
 from gymnasium import spaces
+from gymnasium_robotics.envs.franka_kitchen.franka_env import DEFAULT_CAMERA_CONFIG
 from gymnasium_robotics.envs.franka_kitchen.kitchen_env import BONUS_THRESH, KitchenEnv
 from gymnasium_robotics.envs.franka_kitchen.kitchen_env import OBS_ELEMENT_GOALS as GOALS
 from gymnasium_robotics.envs.franka_kitchen.kitchen_env import OBS_ELEMENT_INDICES as JOINTS
@@ -98,6 +99,7 @@ class KitchenEpisode(gymnasium.Env[NDArray[np.float64], NDArray[Any]]):
         self.model: mujoco.MjModel = self._kitchen.model
         self.data: mujoco.MjData = self._kitchen.data
         self.dt = float(self._kitchen.robot_env.dt)
+        _look_at_the_arm(self.model)
 
     def reset(self, *, seed: int | None = None, **options: Any) -> tuple[NDArray[np.float64], dict[str, Any]]:
         observation, info = self._kitchen.reset(seed=seed, **options)
@@ -119,6 +121,14 @@ class KitchenEpisode(gymnasium.Env[NDArray[np.float64], NDArray[Any]]):
 
     def _state(self, observation: dict[str, Any]) -> NDArray[np.float64]:
         return laid_out(observation["observation"], self._layout, self._task)
+
+
+def _look_at_the_arm(model: mujoco.MjModel) -> None:
+    """Let the model's own view be the one that FrankaKitchen draws."""
+    model.stat.center[:] = DEFAULT_CAMERA_CONFIG["lookat"]
+    model.stat.extent = DEFAULT_CAMERA_CONFIG["distance"] / 1.5  # MuJoCo looks from so many extents away
+    model.vis.global_.azimuth = DEFAULT_CAMERA_CONFIG["azimuth"]
+    model.vis.global_.elevation = DEFAULT_CAMERA_CONFIG["elevation"]
 
 
 class Kitchen(Environment):

@@ -90,11 +90,17 @@ def _drawn(way: str, model: mujoco.MjModel, poses: NDArray[np.float64], width: i
 
 
 def _camera(model: mujoco.MjModel, poses: NDArray[np.float64]) -> Any:
-    """The model's camera above all of it or the one that follows the body, or else a view on where the joints go."""
+    """The model's camera above all of it or the one that follows the body, or else a view on where the joints go.
+
+    Of something that stands in its place, such as an arm, the model's own view of itself.
+    """
     for name in (OVERVIEW, "track"):
         if mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, name) >= 0:
             return name
     camera = mujoco.MjvCamera()
+    if model.jnt_type[0] == mujoco.mjtJoint.mjJNT_HINGE:
+        mujoco.mjv_defaultFreeCamera(model, camera)
+        return camera
     low, high = poses[:, :2].min(0), poses[:, :2].max(0)
     camera.lookat[:2] = (low + high) / 2
     camera.distance = max(10.0, 2.5 * float((high - low).max()))
