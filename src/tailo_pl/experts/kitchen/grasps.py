@@ -10,6 +10,9 @@ from tailo_pl.experts.kitchen.arm import Arm, Matrix, Reach, Vector
 from tailo_pl.experts.kitchen.skill import CLOSED, FIST, OPEN, SPREAD, STEP, Motion, Skill, turned
 
 
+_BEGIN = 0.13  # how far before a thing the hand is when it begins to approach
+
+
 @dataclass(frozen=True, kw_only=True)
 class Grasp(Skill):
     """Take hold of something and move it; all of them come from the front with open fingers.
@@ -45,7 +48,7 @@ class Grasp(Skill):
         return goal, float(ahead), float(np.hypot(up, side))
 
     def begin(self, arm: Arm) -> Vector:
-        return self.place(arm) - 0.13 * self.facing(arm)[:, 2]
+        return self.place(arm) - _BEGIN * self.facing(arm)[:, 2]
 
     def holds(self, arm: Arm) -> bool:
         _, ahead, aside = self.seen(arm)
@@ -53,9 +56,13 @@ class Grasp(Skill):
 
     def approach(self, arm: Arm) -> Motion | None:
         goal, ahead, aside = self.seen(arm)
-        if arm.opening < SPREAD or not -0.01 < ahead < 0.16 or aside > 0.012 + 0.3 * max(ahead, 0.0):
+        if not -0.06 < ahead < 0.16 or aside > 0.15:
             return None
-        return Reach(goal, self.facing(arm), OPEN, speed=0.05 if ahead > 0.05 else 0.04)
+        # A hand that is off to the side, or not open yet, stays so far behind: it never has to choose between ahead and
+        # back, which a policy cloned from it would do half of each.
+        behind = min(3 * max(aside - 0.012, 0.0) + 2 * max(SPREAD - arm.opening, 0.0), _BEGIN - self.depth)
+        facing = self.facing(arm)
+        return Reach(goal - behind * facing[:, 2], facing, OPEN, speed=0.05 if ahead > 0.05 else 0.04)
 
     def leave(self, arm: Arm, fingers: float) -> Motion | None:
         _, ahead, aside = self.seen(arm)
