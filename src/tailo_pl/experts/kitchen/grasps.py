@@ -9,7 +9,6 @@ import numpy as np
 from tailo_pl.experts.kitchen.arm import Arm, Matrix, Reach, Vector
 from tailo_pl.experts.kitchen.skill import CLOSED, FIST, OPEN, SPREAD, STEP, Motion, Skill, turned
 
-
 _BEGIN = 0.13  # how far before a thing the hand is when it begins to approach
 
 
