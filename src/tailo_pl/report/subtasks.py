@@ -55,7 +55,7 @@ def _policy(run: RunRecord) -> list[Steps]:
     """The episodes of the last evaluation."""
     evaluations = run.summary.get("evaluations") or [{}]
     subtasks: Mapping[str, Sequence[Any]] = evaluations[-1].get("subtasks") or {}
-    episodes = max(map(len, subtasks.values()), default=0)
+    episodes = min(map(len, subtasks.values()), default=0)
     return [
         {name: int(steps[number]) for name, steps in subtasks.items() if is_number(steps[number])}
         for number in range(episodes)
