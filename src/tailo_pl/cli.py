@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
         # Not `app.main`: it would take a KeyboardInterrupt for its own, and what it says of it is lost.
         with app.make_context("tailo", arguments) as context:
             app.invoke(context)
-    except Exit as end:  # after --help and --version
+    except Exit as end:  # after --help and --version, and by --strict
         return end.exit_code
     except click.UsageError as error:
         complain(UserError(_line(error)))

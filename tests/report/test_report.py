@@ -250,7 +250,7 @@ def test_without_an_environment_the_page_begins_with_what_the_data_says(copy: Pa
     (copy / "policy/metrics.csv").write_text("step,loss\n1,2\n")
     contents = contents_of([read_run(copy)])
     assert contents.title == "data of source bundled" and contents.blocks[0].key == "held-out"
-    assert contents.lead.startswith("Nothing was played, there is no environment: a state of TS outscores one of TA")
+    assert contents.lead.startswith("Nothing was played, there is no environment: the verdict is ")
     page = render_page(contents)
     assert "none · given" not in page and 'class="empty"' not in page and "normalised score" not in page
 

@@ -66,6 +66,7 @@ def make_run(
         "episodes": 1,
         "failure": {"stage": "policy", "step": 3} if score == 0 else None,
         "reference": None if score is None else {"low": -20.0, "high": 3234.0, "source": "D4RL 1.1"},
+        "verdict": {"level": "good", "text": "", "numbers": {}},
         "checkpoint": "policy/checkpoints/last.ckpt",
         "data": {
             "source": "bundled",

@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from tailo_pl.commands.judgement import show_verdict
 from tailo_pl.data.progress import listener
 from tailo_pl.runs.table import COLUMNS, Row
 from tailo_pl.screen import console, counted, is_plain, show
@@ -96,10 +97,11 @@ def show_summary(summary: dict[str, Any], run_dir: Path) -> None:
             _ended(stage["stopped"]),
             f"{stage['seconds']:.1f}",
             f"{stage['cpu_seconds']:.1f}",
-            _quality(stage["quality"]),
+            _quality(stage["quality"], summary["data"]["ta"]["trajectories"]),
             _score(summary) if last else "",
         )
     show(table)
+    show_verdict(summary["verdict"])
     if summary["score"] is not None:
         console().print(f"reference of the score: {summary['reference']['source']}", highlight=False, soft_wrap=True)
     if not summary["failure"]:
@@ -264,10 +266,10 @@ def _ended(stopped: str) -> str:
     return {"all steps done": "", "held-out error": "held-out"}.get(stopped, stopped)
 
 
-def _quality(numbers: dict[str, float]) -> str:
-    """The number that says most: how well a discriminator separates, how well a policy predicts held-out actions."""
-    if "auroc" in numbers:
-        return f"AUROC {numbers['auroc']:.3f}"
+def _quality(numbers: dict[str, float], trajectories: int) -> str:
+    """The number that says most: how many logs a discriminator takes for the expert's, how well a policy predicts."""
+    if "ta_share" in numbers:
+        return f"{numbers['ta_share'] * trajectories:,.0f} of {trajectories:,} logs"
     return f"held-out {numbers['held_out_error']:.3f}" if "held_out_error" in numbers else ""
 
 

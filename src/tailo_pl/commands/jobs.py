@@ -28,8 +28,8 @@ def made(experiment: Experiment) -> tuple[Path, Experiment]:
         return prepare(experiment), experiment
 
 
-def execute(run_dir: Path, experiment: Experiment, *, named: bool = False) -> float | None:
-    """Train a run that is made; its score.
+def execute(run_dir: Path, experiment: Experiment, *, named: bool = False) -> dict[str, Any]:
+    """Train a run that is made; its summary.
 
     Args:
         run_dir: the run.
@@ -47,8 +47,7 @@ def execute(run_dir: Path, experiment: Experiment, *, named: bool = False) -> fl
     except KeyboardInterrupt as stop:
         raise Interrupted(run_dir) from stop
     show_summary(summary, run_dir)
-    score: float | None = summary["score"]
-    return score
+    return summary
 
 
 def train_job(config: DictConfig) -> float | None:
@@ -59,11 +58,12 @@ def train_job(config: DictConfig) -> float | None:
     from tailo_pl.config.compose import check_values
 
     check_values(config, list(HydraConfig.get().overrides.task))
-    return train_config(resolved(config))
+    score: float | None = train_config(resolved(config))["score"]
+    return score
 
 
-def train_config(config: dict[str, Any]) -> float | None:
-    """Make and train the run of a composed configuration; its score.
+def train_config(config: dict[str, Any]) -> dict[str, Any]:
+    """Make and train the run of a composed configuration; its summary.
 
     On a terminal it says what it is before the first import that takes seconds: somebody waits. In a file, where a
     mistake is to be one line, only once nothing is wrong.

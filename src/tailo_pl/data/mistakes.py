@@ -76,8 +76,8 @@ def _tries(
     usual = np.quantile(np.abs(some), 0.95, axis=0) / np.maximum(np.abs(columns).max(0), 1e-12)
     for factor, unit in UNITS.items():
         divided = np.where(np.isin(np.arange(len(ones)), varying), 1 / factor, 1.0)
-        for start in (divided, ones):
-            scale = _searched(start, ones, divided, varying, lambda by: away(some * by))
+        searched = (_searched(start, ones, divided, varying, lambda by: away(some * by)) for start in (divided, ones))
+        for scale in (divided, *searched):
             chosen = scale != 1
             # Divided by enough, any numbers are near TA's middle: what is left must still be numbers of TA's size.
             if chosen.any() and np.median(usual[chosen] / factor) >= min(1.0, factor**-0.5):

@@ -27,6 +27,8 @@ from tailo_pl.models.networks import mlp, tanh_gradients, with_absorbing
 from tailo_pl.models.reduction import batch_means
 from tailo_pl.models.stage import StageModule
 
+_BEST = 100  # the step of TA with so many that score higher: what TA comes to, whatever a few outliers do
+
 
 class PUDiscriminator(StageModule):
     """c(s) = sigmoid(D(s)): is this a state the expert visits? The score R(s) = log c/(1-c) is the logit D(s) itself.
@@ -133,17 +135,21 @@ class PUDiscriminator(StageModule):
 
         Returns:
             `auroc`: probability that a state of TS scores higher than one of TA; `ts_score`, `ta_score`: their mean
-            scores; `ta_share`: share of TA's trajectories whose mean score is above 0, taken for the expert's.
+            scores; `ta_share`: share of TA's trajectories whose mean score is above 0, taken for the expert's; `reach`:
+            how far TA's best steps come from TA's mean score to TS's, 1 being all the way.
         """
         ts, ta = np.sort(self.scores(task.ts)), outputs["scores"]
         some = ta[:: 1 + len(ta) // 1_000_000]
         # Ranks of TA's scores among those of TS; ties count half.
         ranks = [np.searchsorted(ts, some, side=side).mean() for side in ("left", "right")]
+        count = min(_BEST, len(some))
+        best, middle, top = np.partition(some, -count)[-count], ta.mean(dtype=np.float64), ts.mean(dtype=np.float64)
         return {
             "auroc": float(1 - np.mean(ranks) / len(ts)),
-            "ts_score": float(ts.mean()),
-            "ta_score": float(ta.mean(dtype=np.float64)),
+            "ts_score": float(top),
+            "ta_score": float(middle),
             "ta_share": float((task.ta.mean(ta) > 0).mean()),
+            "reach": float((best - middle) / max(top - middle, 1e-9)),
         }
 
     def scores(self, trajectories: Trajectories, batch: int = 1 << 12) -> NDArray[np.float32]:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from tailo_pl.data.batches import WeightedBatch
+from tailo_pl.data.batches import WeightedBatch, WeightedBatches
+from tailo_pl.data.settings import Task
 from tailo_pl.errors import require_range
 from tailo_pl.models.actor import Actor
 from tailo_pl.models.heads import Gaussian, Head
 from tailo_pl.models.networks import ActionBounds, Norm, follower_of, move_towards
 from tailo_pl.models.reduction import batch_means
 from tailo_pl.models.stage import StageModule
+from tailo_pl.models.yardsticks import least_squares, mean_action, some_rows, weight_numbers
 
 
 class PolicyModule(StageModule):
@@ -159,6 +163,43 @@ class WeightedBCPolicy(PolicyModule):
         total = batch.weights.sum()
         numbers = {"loss": (batch.weights * losses).sum() / total, "error": (batch.weights * errors).sum() / total}
         self.log_dict({f"held_out/{name}": value for name, value in numbers.items()}, batch_size=len(actions))
+
+    def quality(self, task: Task, outputs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+        """Where the weight lies (`weight_numbers`) and, with held-out trajectories, two yardsticks of `held_out_error`
+        on the same rows: `held_out_mean`, the error of the weighted mean action, and `held_out_bc`, that of cloning all
+        of TA alike."""
+        batches = self.data.batches
+        if not isinstance(batches, WeightedBatches):
+            return {}
+        return {**weight_numbers(task, batches.weights), **self._yardsticks(task, batches)}
+
+    def _yardsticks(self, task: Task, batches: WeightedBatches) -> dict[str, float]:
+        held_out = batches.held_out_steps
+        trained, tested = some_rows(~held_out), some_rows(held_out)
+        if not len(tested) or not batches.weights[tested].any():
+            return {}
+        ta = task.ta
+
+        @torch.inference_mode()
+        def at(positions: NDArray[np.int64]) -> tuple[Tensor, Tensor, Tensor]:
+            rows = torch.from_numpy(ta.rows.at(positions))
+            states, actions = (
+                self.data.gather(self.data.place(table), rows).to(self.device)
+                for table in (ta.recording.observations, ta.recording.actions)
+            )
+            weights = torch.from_numpy(batches.weights[positions])
+            return self.standardise(states).cpu(), self.bounds.normalise(actions).cpu(), weights
+
+        states, actions, weights = at(trained)
+        queries, expected, counts = at(tested)
+
+        def error(predicted: Tensor) -> float:
+            return float((counts * (predicted - expected).square().mean(-1)).sum() / counts.sum())
+
+        return {
+            "held_out_mean": error(mean_action(actions, weights)),
+            "held_out_bc": error(least_squares(states, actions, queries)),
+        }
 
     def configure_optimizers(self) -> Any:
         # Drawn in proportion to W, the loss is larger by 1/mean(W): the L2 term grows along to keep the balance.

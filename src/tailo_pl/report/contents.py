@@ -18,6 +18,7 @@ from tailo_pl.report.reading import RunRecord, table
 from tailo_pl.report.subtasks import subtask_figure, subtask_rows, subtask_table
 from tailo_pl.report.training import training_figures
 from tailo_pl.runs.summary import is_number
+from tailo_pl.runs.verdict import NAMES
 
 _POINTS = 6000  # of a curve, divided among the runs: what keeps the page small
 
@@ -120,7 +121,7 @@ def _held_out(groups: Sequence[Group]) -> Block:
         "held-out",
         "Judged by the data alone",
         "The held-out error is that of the actions of a few trajectories that training did not see, weighted as in "
-        "training. AUROC is how likely a state of TS scores above one of TA; 0.5 means that they are not told apart.",
+        "training. Weight where TS goes is the share of it in logs that come near at least half of TS's states.",
         tables=[("Over seeds", quality_table(groups))],
     )
 
@@ -129,6 +130,7 @@ def _part(run: RunRecord, group: Group, number: int, points: int) -> RunPart:
     key = f"r{number}"
     training = training_figures(run, key, points)
     blocks = [
+        *_verdict(run, key),
         *_found(run, group, key, points),
         *_subtasks(run, key),
         *([Block(f"{key}-training", "Training", figures=training)] if training else []),
@@ -138,6 +140,18 @@ def _part(run: RunRecord, group: Group, number: int, points: int) -> RunPart:
         text = "Seen from above, for tasks whose states begin with x and y."
         blocks.insert(0, Block(f"{key}-maze", "On the floor", text, maze))
     return RunPart(f"{group.task} · {group.arm}, seed {run.seed}", run.missing, blocks, run.path.name)
+
+
+def _verdict(run: RunRecord, key: str) -> list[Block]:
+    """What is to be thought of the run without a simulator, with the numbers behind it."""
+    verdict = table(run.summary, "verdict")
+    if not verdict:
+        return []
+    numbers = table(verdict, "numbers")
+    rows = [["number", "value"], *([NAMES.get(name, str(name)), _number(value)] for name, value in numbers.items())]
+    tables = [("Without a simulator", rows)] if numbers else []
+    text = f"{verdict.get('level')}: {verdict.get('text')}"
+    return [Block(f"{key}-verdict", "Verdict", text, tables=tables)]
 
 
 def _found(run: RunRecord, group: Group, key: str, points: int) -> list[Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -44,14 +45,17 @@ def _score(group: Group) -> str:
 
 
 def _unscored(runs: Sequence[RunRecord]) -> str:
-    """Without an environment nothing was played: what is known is how well things are told apart and predicted."""
+    """Without an environment nothing was played: what is known is the verdict and how well actions are predicted."""
     errors = [value for run in runs if (value := quality(run, "held_out_error")) is not None]
-    areas = [value for run in runs if (value := quality(run, "auroc")) is not None]
-    if not errors and not areas:
+    verdicts = [table(run.summary, "verdict") for run in runs if table(run.summary, "verdict")]
+    if not errors and not verdicts:
         return "No stage of these runs is finished: there is no score yet and nothing held out."
     said = []
-    if areas:
-        said.append(f"a state of TS outscores one of TA with probability {np.mean(areas):.2f}")
+    if len(verdicts) == 1:
+        said.append(f"the verdict is {verdicts[0].get('level')} ({verdicts[0].get('text')})")
+    elif verdicts:
+        counts = Counter(str(one.get("level")) for one in verdicts)
+        said.append(f"the verdicts are {', '.join(f'{count} {level}' for level, count in counts.items())}")
     if errors:
         said.append(
             f"the policy predicts held-out actions with a weighted squared error of {np.mean(errors):.3g} "
@@ -70,10 +74,10 @@ def quality(run: RunRecord, name: str) -> float | None:
 
 def quality_table(groups: Sequence[Group]) -> list[list[str]]:
     """What is known of runs without a score, a row for each group."""
-    rows = [["method", "held-out error", "AUROC of the discriminator", "preset", "seeds"]]
+    rows = [["method", "held-out error", "weight where TS goes", "preset", "seeds"]]
     for group in groups:
         cells = []
-        for name, digits in (("held_out_error", 3), ("auroc", 3)):
+        for name, digits in (("held_out_error", 3), ("followed", 2)):
             values = [value for run in group.runs if (value := quality(run, name)) is not None]
             spread = f" ± {np.std(values):.2g}" if len(values) > 1 else ""
             cells.append(f"{np.mean(values):.{digits}g}{spread}" if values else "—")

@@ -13,7 +13,8 @@ import numpy as np
 
 from tailo_pl.data.settings import task_fingerprint
 from tailo_pl.data.trajectories import Trajectories
-from tailo_pl.runs.summary import SCHEMA
+from tailo_pl.runs.summary import SCHEMA, Data, Failure
+from tailo_pl.runs.verdict import judge
 
 if TYPE_CHECKING:
     from tailo_pl.config.experiment import Experiment
@@ -26,7 +27,9 @@ def describe_run(experiment: Experiment, results: list[StageResult]) -> dict[str
     """What came of a run: the content of `summary.json`."""
     last = results[-1]
     evaluation = last.evaluations[-1] if last.evaluations else None
-    failure = None if last.diverged is None else {"stage": last.stage, "step": last.diverged}
+    failure: Failure | None = None if last.diverged is None else {"stage": last.stage, "step": last.diverged}
+    data = describe_data(experiment)
+    stages = [{"stage": result.stage, "quality": result.quality} for result in results]
     if failure and experiment.environment and not evaluation:  # a stage before the policy's
         evaluation = {"score": 0.0, "score_std": 0.0, "episodes": 0}
     return {
@@ -38,8 +41,9 @@ def describe_run(experiment: Experiment, results: list[StageResult]) -> dict[str
         "episodes": evaluation["episodes"] if evaluation else 0,
         "failure": failure,
         "reference": vars(experiment.environment.reference) if experiment.environment else None,
+        "verdict": judge(stages, data, failure, experiment.names["method"]),
         "checkpoint": f"{last.stage}/{last.checkpoint}",
-        "data": describe_data(experiment),
+        "data": data,
         "evaluations": last.evaluations,
         "stages": [
             {
@@ -59,7 +63,7 @@ def describe_run(experiment: Experiment, results: list[StageResult]) -> dict[str
     }
 
 
-def describe_data(experiment: Experiment) -> dict[str, Any]:
+def describe_data(experiment: Experiment) -> Data:
     """What a run learnt from: source, counts, returns by origin, fingerprint."""
     task = experiment.task
     return {

@@ -25,7 +25,7 @@ from typing import (
 from tailo_pl.errors import UserError, one_line
 from tailo_pl.files import can_be_written, read_json
 
-SCHEMA = 4  # of a run's files
+SCHEMA = 5  # of a run's files
 LARGEST_INT, LARGEST_FLOAT = 1 << 63, 1e150  # what numpy can count with; squares and sums stay finite
 FileT = TypeVar("FileT")
 
@@ -104,6 +104,15 @@ class StagePart(TypedDict):
     reused_from: str | None
 
 
+class VerdictPart(TypedDict):
+    """What is to be thought of a run without a simulator."""
+
+    level: str
+    """good, doubtful, bad, or unknown"""
+    text: str
+    numbers: dict[str, float]
+
+
 class Summary(TypedDict):
     """`summary.json`."""
 
@@ -119,6 +128,7 @@ class Summary(TypedDict):
     episodes: int
     failure: Failure | None
     reference: Reference | None
+    verdict: VerdictPart
     checkpoint: str
     data: Data
     evaluations: list[EvaluationPart]

@@ -28,7 +28,8 @@ from tailo_pl.inputs import Origin
 from tailo_pl.models.stage import Diverged
 from tailo_pl.runs.grouping import TRAINER_WITHOUT_EFFECT
 from tailo_pl.runs.inside import is_own_file, real, require_inside, require_there
-from tailo_pl.runs.summary import SCHEMA
+from tailo_pl.runs.summary import SCHEMA, is_number
+from tailo_pl.runs.verdict import REACH
 from tailo_pl.training.building import Built, build_stage, stage_callbacks, stage_config, trainer_options
 from tailo_pl.training.ranks import is_first, wait_for_all
 from tailo_pl.training.results import StageResult, finished, index, reuse
@@ -60,6 +61,8 @@ def run_stages(experiment: Experiment, run_dir: Path) -> list[StageResult]:
             if is_first() and root is not None:
                 index(root, folder, key)
         results.append(result)
+        if experiment.weights is not None and experiment.weights.scores == name:
+            _warn_of_scores(name, result)
         if result.diverged is not None:
             log.warning(
                 "stage %s: not finite at step %d (batch of seed %d, stage %s, step %d); it scores 0 from there on",
@@ -67,6 +70,18 @@ def run_stages(experiment: Experiment, run_dir: Path) -> list[StageResult]:
             )  # fmt: skip
             break
     return results
+
+
+def _warn_of_scores(name: str, result: StageResult) -> None:
+    """Before a policy is trained with them: do these scores find anything of TS in TA?"""
+    reach = result.quality.get("reach")
+    if result.quality.get("ta_share") == 0 and is_number(reach) and reach < REACH:
+        log.warning(
+            "stage %s: none of TA's trajectories is taken for the expert's, and the best steps come %.0f%% of the way "
+            "from TA's mean score to TS's: TS looks unlike anything in TA",
+            name,
+            100 * reach,
+        )
 
 
 def _root(experiment: Experiment, run_dir: Path) -> Path | None:

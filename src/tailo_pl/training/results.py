@@ -47,6 +47,8 @@ def finished(folder: Path, key: str) -> StageResult | None:
         return None
     if result.key != key or not is_plain(result.checkpoint) or not isinstance(result.files, list):
         return None
+    if not isinstance(result.quality, dict):
+        return None
     expected = [*result.files, *([result.checkpoint] if result.diverged is None else [])]
     return result if all(is_own_file(folder, name) for name in expected) else None
 
