@@ -18,12 +18,12 @@ def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_demonstration_is_one_way_to_the_goal() -> None:
-    made = make("stock", Walks("demonstration", (0.0,), None), seed=0)
+    made = make("stock", Walks("goal", (0.0,), None), seed=0)
     assert len(made) == 1 and made.observations.shape[1] == 29 and made.actions.shape[1] == 8
     assert made.recording.terminals is not None and made.recording.terminals[made.rows.at(np.array([made.steps - 1]))]
     np.testing.assert_allclose(made.first_states[0, :2], [0, 0], atol=0.1)
     assert np.linalg.norm(made.last_states[0, :2] - umaze.GOAL) < 0.8  # the step after it is within 0.5
-    again = make("stock", Walks("demonstration", (0.0,), None), seed=0)
+    again = make("stock", Walks("goal", (0.0,), None), seed=0)
     np.testing.assert_array_equal(made.observations, again.observations)
 
 

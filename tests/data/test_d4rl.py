@@ -12,12 +12,14 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailo_pl.config.compose import composed
 from tailo_pl.data.formats import record_file
 from tailo_pl.data.sources import d4rl, d4rl_datasets
+from tailo_pl.data.sources.antmaze import AntMazeRecipe
 from tailo_pl.data.sources.d4rl import D4RL
 from tailo_pl.data.sources.d4rl_datasets import DATASETS, dataset_path
 from tailo_pl.data.trajectories import Trajectories
@@ -129,6 +131,18 @@ class TestByName:
         file = "Ant_maze_u-maze_noisy_multistart_False_multigoal_False_sparse.hdf5"
         write(tmp_path / "d4rl" / file, 2000, terminals=[300], dims=(29, 8))
         assert lengths(D4RL().part("antmaze-umaze-v0")) == [301, 700, 700, 299]
+
+    def test_antmazes_random_steps_are_made_in_the_same_body(self, tmp_path: Path) -> None:
+        """D4RL has published none; the authors' file can be named instead."""
+        recipe = AntMazeRecipe(body="d4rl", random_steps=3)
+        source = D4RL({"goal": "antmaze-umaze-v2", "random": None}, recipe=recipe)
+        assert source.part("random").steps == 3 and source.body("random") == source.body("goal") == "d4rl"
+        steps = [{"state": np.full(29, n, np.float32), "action": np.zeros(8, np.float32), "terminal": n == 3}
+                 for n in range(6)]  # fmt: skip
+        torch.save(steps, tmp_path / "random.pt")
+        read = D4RL({"random": str(tmp_path / "random.pt")}, recipe=recipe).part("random")
+        assert lengths(read) == [4, 2] and read.observations[:, 0].tolist() == [*range(6)]
+        assert D4RL({}).body("hopper-expert-v2") is None
 
     def test_columns_of_one_number(self, tmp_path: Path) -> None:
         """Some of the old files have rewards and terminals as (steps, 1)."""

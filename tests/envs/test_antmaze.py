@@ -12,11 +12,14 @@ import mujoco
 import numpy as np
 import pytest
 
+from tailo_pl.config.compose import composed
 from tailo_pl.envs import umaze
 from tailo_pl.envs.antmaze import AntMaze, AntMazeRows
+from tailo_pl.envs.bodies import OVERVIEW
 from tailo_pl.envs.gym_rows import made, mujoco_inside
 from tailo_pl.envs.pointmaze import PointMaze
 from tailo_pl.errors import UserError
+from tailo_pl.runs.checks import check
 
 ONE = np.array([0])
 
@@ -144,3 +147,54 @@ def test_mazes_leave_nothing_in_the_temporary_folder(
     simulator.reset(np.arange(2), np.arange(2))
     simulator.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_its_plan_shows_what_is_simulated() -> None:
+    plan = AntMaze().plan
+    assert plan is not None and len(plan.walls) == 18
+    model = AntMazeRows(1).model
+    boxes = [number for number in range(model.ngeom) if model.geom_type[number] == mujoco.mjtGeom.mjGEOM_BOX]
+    low = model.geom_pos[boxes, :2] - model.geom_size[boxes, :2] + 4
+    np.testing.assert_allclose(np.array(plan.walls)[:, :2], low)
+    assert (plan.start, plan.goal, plan.reached) == ((0, 0), (0, 8), 0.5)
+    drawn = AntMaze(goal="d4rl").plan
+    assert drawn is not None and drawn.goal == (0.75, 8.75)
+
+
+def test_data_of_another_body_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    """One line, before anything is trained; the same body says nothing."""
+    small = [f"env.data.{part}_steps=40" for part in ("goal", "random")]
+    for body, lines in (("d4rl", ["goal", "random", "demonstration"]), ("stock", [])):
+        experiment = composed(["env=antmaze", f"env.body={body}", "env.data.body=stock", *small])
+        with caplog.at_level("WARNING"):
+            caplog.clear()
+            check(experiment)
+        said = [record.message for record in caplog.records if record.message.startswith("env.body")]
+        assert [line.split("part ")[1].split()[0] for line in said] == lines
+        assert all("was recorded in stock; expected the same" in line for line in said)
+
+
+def test_data_of_another_width_is_refused_in_one_line(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name in ("ts", "ta"):
+        arrays = {"observations": rng.normal(size=(40, 27)), "actions": rng.uniform(-1, 1, (40, 8))}
+        np.savez(tmp_path / f"{name}.npz", **arrays, episode=np.repeat([0, 1], 20))
+    experiment = composed(
+        ["source=files", "env=antmaze", *(f"source.{one}={tmp_path / one}.npz" for one in ("ts", "ta"))]
+    )
+    with pytest.raises(
+        UserError, match=r"env antmaze: 29 numbers in a state and 8 in an action, but the data has 27 and 8"
+    ):
+        check(experiment)
+
+
+def test_the_film_has_all_walls_in_sight() -> None:
+    """The camera above sees the whole floor: a wall's corner lies within the picture."""
+    model = AntMazeRows(1).model
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, OVERVIEW)
+    place, half = data.cam_xpos[number], np.tan(np.radians(model.cam_fovy[number]) / 2)
+    assert (data.cam_xmat[number].reshape(3, 3)[:, 2] == [0, 0, 1]).all()  # looks straight down
+    top = place[2] - 2.0  # from the camera to the top of the walls
+    assert half * top > 10  # the walls reach 10 m to each side

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import ot
 import pytest
@@ -89,3 +91,10 @@ def test_groups_hold_every_trajectory_once(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_epsilon_the_arithmetic_cannot_hold() -> None:
     with pytest.raises(UserError, match=r"transport.epsilon: 0.001 given"):
         TransportRewards(epsilon=0.001)
+
+
+def test_an_offset_is_added_to_every_reward(trajectories_of: Callable[..., Trajectories]) -> None:
+    rng = np.random.default_rng(0)
+    task = Task(trajectories_of(rng.normal(size=(4, 3)), [4]), trajectories_of(rng.normal(size=(9, 3)), [5, 4]))
+    plain, moved = (transport_rewards(task, TransportRewards(offset=by), ordered=True) for by in (0.0, -2.0))
+    np.testing.assert_allclose(moved, plain - 2, rtol=1e-6)

@@ -332,3 +332,21 @@ def test_figures_without_matplotlib_are_one_line(
         write_report(runs[3:], tmp_path / "r.html", figures=tmp_path / "figures")
     assert str(caught.value) == "--figures: matplotlib is not installed; pip install 'tailo_pl[report]' brings it"
     assert not list(tmp_path.iterdir())
+
+
+def test_a_task_on_the_floor_is_drawn_from_above(runs: list[Path]) -> None:
+    """TA's states in quarters of R and of W, the start, the goal's circle, and where the policy went; one seed only."""
+    contents = contents_of([read_run(path) for path in (*runs[:2], runs[-1])])
+    maps = {figure.key: figure for figure in contents.figures if figure.kind == "map"}
+    assert [key.split("-")[-1] for key in maps] == ["reward", "weight", "states"]
+    figure = maps["r0-maze-reward"]
+    series = {one.name: one for one in figure.series}
+    quarters = [f"{which} quarter" for which in ("lowest", "second", "third", "highest")]
+    assert list(series) == [*quarters, "start", "goal", "policy"]
+    counts = [len(series[name].x) for name in quarters]
+    assert min(counts) > 0.8 * max(counts)
+    assert (series["start"].x[0], series["start"].y[0]) == (4, 4)
+    circle = np.column_stack([series["goal"].x, series["goal"].y])[:-1]
+    np.testing.assert_allclose(np.linalg.norm(circle - [1, 4], axis=1), 0.17)
+    walked = np.asarray(series["policy"].x)
+    assert np.isnan(walked).sum() == 5 and np.nanmax(np.abs(walked[:1] - 4)) <= 0.1

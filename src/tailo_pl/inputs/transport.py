@@ -30,6 +30,7 @@ class TransportRewards(StageInput):
         scale: largest reward of a step before rescaling.
         temperature: how fast rewards fall with the cost of a step; it is divided by the numbers in a state.
         spread: difference between the largest and the smallest return after rescaling.
+        offset: added to every reward then.
     """
 
     epsilon: float = 0.01
@@ -37,12 +38,14 @@ class TransportRewards(StageInput):
     scale: float = 5.0
     temperature: float = 5000.0
     spread: float = 1000.0
+    offset: float = 0.0
 
     def __post_init__(self) -> None:
         require_range("transport.epsilon", self.epsilon, 0.01, closed="[)")
         require_range("transport.iterations", self.iterations, 1, closed="[)")
         for name in ("scale", "temperature", "spread"):
             require_range(f"transport.{name}", getattr(self, name), 0)
+        require_range("transport.offset", self.offset)
 
     def make(self, origin: Origin) -> NDArray[np.float32]:
         # Minutes on a large TA, and the same for every seed.
@@ -53,6 +56,8 @@ class TransportRewards(StageInput):
 
 def transport_rewards(task: Task, transport: TransportRewards, *, ordered: bool) -> NDArray[np.float32]:
     """A reward for every step of TA: r_i = scale * exp(-temperature/dim * c_i), times spread/(largest - least return).
+
+    Then the offset is added.
 
     Args:
         task: TS and TA.
@@ -80,7 +85,8 @@ def transport_rewards(task: Task, transport: TransportRewards, *, ordered: bool)
         tell("transport rewards", done, ta.steps)
     returns = np.add.reduceat(rewards, ta.offsets[:-1], dtype=np.float64)
     difference = returns.max() - returns.min()
-    return rewards * np.float32(transport.spread / difference) if difference > 0 else rewards
+    factor = np.float32(transport.spread / difference if difference > 0 else 1.0)
+    return rewards * factor + np.float32(transport.offset)
 
 
 def groups_of_like_length(ta: Trajectories, width: int) -> Iterator[tuple[Index, NDArray[np.float64], Index]]:

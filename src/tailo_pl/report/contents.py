@@ -136,8 +136,8 @@ def _part(run: RunRecord, group: Group, number: int, points: int) -> RunPart:
         *([Block(f"{key}-training", "Training", figures=training)] if training else []),
         _record(run, key),
     ]
-    if maze := maze_figures(run, find(run), key, points):
-        text = "Seen from above, for tasks whose states begin with x and y."
+    if run is group.runs[0] and (maze := maze_figures(run, find(run), key, points)):
+        text = "Seen from above, for tasks whose states begin with x and y; of several seeds the first."
         blocks.insert(0, Block(f"{key}-maze", "On the floor", text, maze))
     return RunPart(f"{group.task} · {group.arm}, seed {run.seed}", run.missing, blocks, run.path.name)
 

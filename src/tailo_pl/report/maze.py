@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,17 +10,17 @@ from numpy.typing import NDArray
 
 from tailo_pl.envs.plan import Plan
 from tailo_pl.errors import UserError
-from tailo_pl.report.figure import NEUTRAL, Figure, Series, picked
+from tailo_pl.report.figure import NEUTRAL, Dash, Figure, Series, picked
 from tailo_pl.report.findings import Findings
 from tailo_pl.report.reading import RunRecord
 
 if TYPE_CHECKING:
     from tailo_pl.config.experiment import Experiment
 
-EPISODES = 10
+EPISODES = 5
 _COLD_TO_HOT = (5, 0, 4, 1)  # of the palette: light blue, blue, orange, red
 _QUARTERS = ("lowest quarter", "second quarter", "third quarter", "highest quarter")
-_PATH, _WALL = 2, NEUTRAL
+_PATH = 2
 
 
 def maze_figures(run: RunRecord, found: Findings | str, key: str, points: int) -> list[Figure]:
@@ -36,11 +37,12 @@ def maze_figures(run: RunRecord, found: Findings | str, key: str, points: int) -
         plan = None if experiment.environment is None else experiment.environment.plan
         if plan is None:
             return []
-        states, paths = _states(run, experiment), _paths(run, experiment)
+        states = _states(run, experiment)
+        paths = _paths(experiment, run.path, (run.path / "summary.json").stat().st_mtime_ns)
     except UserError as error:
         run.missing.append(f"the maze is not drawn ({error})")
         return []
-    around = [*_plan(plan), *_walked(paths)]
+    around = [*_plan(plan), _walked(paths)]
     rows = picked(len(states), 4 * points)
     by: list[tuple[str, str, NDArray[Any] | None]] = [("states", "", None)]
     if isinstance(found, Findings) and len(found.rewards) == len(states):
@@ -68,14 +70,23 @@ def _states(run: RunRecord, experiment: Experiment) -> NDArray[Any]:
     return np.concatenate([chunk[:, :2] for chunk in ta.chunks(ta.recording.observations)])
 
 
-def _paths(run: RunRecord, experiment: Experiment) -> list[NDArray[np.float64]]:
+_played: dict[tuple[Path, int], list[NDArray[np.float64]]] = {}  # a page and its figures ask for the same
+
+
+def _paths(experiment: Experiment, run_dir: Path, changed: int) -> list[NDArray[np.float64]]:
     """Where the trained policy goes in a few episodes."""
+    if (run_dir, changed) not in _played:
+        _played[run_dir, changed] = _play(experiment, run_dir)
+    return _played[run_dir, changed]
+
+
+def _play(experiment: Experiment, run_dir: Path) -> list[NDArray[np.float64]]:
     from tailo_pl.envs.evaluation import episode_seeds, play
     from tailo_pl.models.acting import actor
     from tailo_pl.runs.trained import load_run_policy
 
     assert experiment.environment is not None
-    policy = load_run_policy(run.path)
+    policy = load_run_policy(run_dir)
     seeds = episode_seeds(experiment.config["seed"], "report", EPISODES)
     simulator = experiment.environment.simulator(min(EPISODES, experiment.environment.rows))
     places: list[list[NDArray[np.float64]]] = [[] for _ in range(EPISODES)]
@@ -102,24 +113,21 @@ def _dots(states: NDArray[Any], values: NDArray[Any] | None) -> list[Series]:
     ]
 
 
-def _walked(paths: list[NDArray[np.float64]]) -> list[Series]:
-    series = []
-    for number, path in enumerate(paths):
-        rows = picked(len(path), 100)
-        series.append(
-            Series(f"episode {number + 1}", path[rows, 0], path[rows, 1], color=_PATH, thin=number > 0, group="policy")
-        )
-    return series
+def _walked(paths: list[NDArray[np.float64]]) -> Series:
+    return _lines("policy", [path[picked(len(path), 100)] for path in paths], _PATH)
 
 
 def _plan(plan: Plan) -> list[Series]:
-    walls = [
-        Series("walls", [x0, x1, x1, x0, x0], [y0, y0, y1, y1, y0], color=_WALL, thin=number > 0, group="walls")
-        for number, (x0, y0, x1, y1) in enumerate(plan.walls)
-    ]
-    circle = plan.circle()
+    walls = [np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1], [x0, y0]]) for x0, y0, x1, y1 in plan.walls]
     return [
-        *walls,
+        *([_lines("walls", walls, NEUTRAL)] if walls else []),
         Series("start", plan.start[:1], plan.start[1:], color=3),
-        Series("goal", circle[:, 0], circle[:, 1], color=3, dash="dashed"),
+        _lines("goal", [plan.circle()], 3, "dashed"),
     ]
+
+
+def _lines(name: str, pieces: list[NDArray[np.float64]], color: int, dash: Dash = "solid") -> Series:
+    """Several lines as one, with a gap between them."""
+    gap = np.full((1, 2), np.nan)
+    points = np.concatenate([part for piece in pieces for part in (piece, gap)])
+    return Series(name, points[:, 0], points[:, 1], color=color, dash=dash)

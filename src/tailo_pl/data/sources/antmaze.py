@@ -46,7 +46,7 @@ class Walks:
     """Episodes of one kind.
 
     Args:
-        origin: label of the trajectories, and name of the part.
+        origin: label of the trajectories.
         noise_shares: of the walker's exploration noise, as many steps with each; none: random actions.
         steps: how many steps all of them have; None: one episode that reaches the goal.
         goals: where they go.
@@ -85,20 +85,17 @@ class AntMazeRecipe(Recipe):
         for name, steps in (("goal", goal_steps), ("diverse", diverse_steps), ("random", random_steps)):
             require_range(f"env.data.{name}_steps", steps, 1, closed="[)")
         self._body = body
-        self._walks = [
-            Walks("random", (), random_steps, horizon=RANDOM_HORIZON, reached=0.0),
-        ]
+        walks = {"random": Walks("random", (), random_steps, horizon=RANDOM_HORIZON, reached=0.0)}
         if body == STOCK:
-            self._walks += [
-                Walks("goal", NOISE_SHARES, goal_steps),
-                Walks("diverse", NOISE_SHARES, diverse_steps, "errands", ERRAND_HORIZON),
-                Walks("demonstration", (0.0,), None),
-            ]
+            walks["goal"] = Walks("goal", NOISE_SHARES, goal_steps)
+            walks["diverse"] = Walks("diverse", NOISE_SHARES, diverse_steps, "errands", ERRAND_HORIZON)
+            walks["demonstration"] = Walks("goal", (0.0,), None)  # labelled as what it is an example of
+        self._walks = walks
 
     @property
     def parts(self) -> dict[str, Part]:
-        body = self._body
-        made = {one.origin: Part(_identity(body, one), partial(make, body, one), body) for one in self._walks}
+        body, walks = self._body, self._walks
+        made = {name: Part(_identity(body, one), partial(make, body, one), body) for name, one in walks.items()}
         return {**made, "point": Part({"maker": 1, **_versions("gymnasium-robotics")}, point_path)}
 
 
@@ -139,7 +136,7 @@ def _walked(
     body: str, walks: Walks, level: int, steps: int | None, seed: int, progress: Callable[[int], None]
 ) -> Trajectories:
     """Episodes with one of the shares of noise."""
-    stream = f"data/antmaze/{walks.origin}/{level}"
+    stream = f"data/antmaze/{walks.origin if steps else 'demonstration'}/{level}"
     rng = np.random.default_rng(int(episode_seeds(seed, stream, 1)[0]))
     simulator = AntMazeRows(
         ROWS if steps else _TRIES,
