@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tailo_pl.config.compose import composed
 from tailo_pl.data.formats import record_file
-from tailo_pl.data.sources import d4rl, d4rl_datasets
+from tailo_pl.data.sources import antmaze, d4rl, d4rl_datasets
 from tailo_pl.data.sources.antmaze import AntMazeRecipe
 from tailo_pl.data.sources.d4rl import D4RL
 from tailo_pl.data.sources.d4rl_datasets import DATASETS, dataset_path
@@ -132,8 +132,12 @@ class TestByName:
         write(tmp_path / "d4rl" / file, 2000, terminals=[300], dims=(29, 8))
         assert lengths(D4RL().part("antmaze-umaze-v0")) == [301, 700, 700, 299]
 
-    def test_antmazes_random_steps_are_made_in_the_same_body(self, tmp_path: Path) -> None:
+    def test_antmazes_random_steps_are_made_in_the_same_body(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """D4RL has published none; the authors' file can be named instead."""
+        monkeypatch.setattr(antmaze, "ROWS", 1)
+        monkeypatch.setattr(antmaze, "RANDOM_HORIZON", 5)
         recipe = AntMazeRecipe(body="d4rl", random_steps=3)
         source = D4RL({"goal": "antmaze-umaze-v2", "random": None}, recipe=recipe)
         assert source.part("random").steps == 3 and source.body("random") == source.body("goal") == "d4rl"

@@ -140,7 +140,8 @@ def test_every_figure_has_something_to_show(contents: Contents) -> None:
     for figure in figures:
         assert figure.series and figure.title and figure.x_label
         for series in figure.series:
-            assert len(series.y) and np.isfinite(np.asarray(series.y, dtype=float)).all()
+            known = np.isfinite(np.asarray(series.y, dtype=float))
+            assert known.all() or (figure.kind == "map" and known.any())  # lines on a map have gaps between them
     # Sliders for one seed of each group: the others say where they are.
     assert "r1-choice" not in keys and any("shown for seed 0" in one.text for one in contents.runs[1].blocks)
     assert any(one.text.startswith("Method bc has no discriminator") for one in contents.runs[3].blocks)

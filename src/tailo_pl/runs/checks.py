@@ -31,7 +31,7 @@ def check(experiment: Experiment) -> None:
     if "keys" in env and "keys" in source and env["keys"] != source["keys"]:
         raise UserError(f"source.keys: {source['keys']} given, expected {env['keys']} as env.keys, for the same states")
     odd = check_task(task, *experiment.action_bounds, trust=experiment.trust)
-    for line in (*_other_bodies(experiment), *odd):
+    for line in (*other_bodies(experiment), *odd):
         log.warning("%s", line)
     method, setting = experiment.names["method"], experiment.names["setting"]
     for name, stage in experiment.stages.items():
@@ -45,7 +45,7 @@ def check(experiment: Experiment) -> None:
                 raise UserError(f"method.stages.{name}.{part}.{error}") from error
 
 
-def _other_bodies(experiment: Experiment) -> Iterator[str]:
+def other_bodies(experiment: Experiment) -> Iterator[str]:
     """A line for each part of the data that was recorded in another body than the one that is scored."""
     scored = None if experiment.environment is None else experiment.environment.body
     for part in experiment.setting.parts:

@@ -148,13 +148,18 @@ def _with_loggers(config: dict[str, Any], folder: Path, beside: Sequence[Mapping
     return config
 
 
+_WIDE = 1024
+
+
 def check_stages(experiment: Experiment) -> None:
     """Build every stage's trainer and module once, on made-up dimensions, so that mistakes show before any work."""
     beside = experiment.loggers_beside()
     for logger in beside:
         require_package(logger["class_path"])  # said in a line; jsonargparse would say it in a page
+    # A module may name dimensions of the states; of data that has not been read, any number might be there.
+    width = _WIDE if experiment.environment is None else experiment.environment.observation_dim
     for name, stage in experiment.stages.items():
-        config = stage_config(experiment, name, 1, ((-1.0,), (1.0,)), max_steps=1)
+        config = stage_config(experiment, name, width, ((-1.0,), (1.0,)), max_steps=1)
         rename = {"model": f"method.stages.{name}.model", "trainer.logger": "logger"}
         for number, callback in enumerate(stage_callbacks(experiment, stage)):
             rename[f"trainer.callbacks.{number}"] = f"callbacks.{callback}"
