@@ -13,6 +13,7 @@ from click.shell_completion import shell_complete
 
 from tailo_pl.commands.compare import compare
 from tailo_pl.commands.completion import VARIABLE, completion
+from tailo_pl.commands.curate import curate
 from tailo_pl.commands.data import data
 from tailo_pl.commands.evaluate import evaluate
 from tailo_pl.commands.export import export
@@ -21,6 +22,7 @@ from tailo_pl.commands.jobs import Interrupted
 from tailo_pl.commands.logs import quieten
 from tailo_pl.commands.play import play
 from tailo_pl.commands.prepare import prepare
+from tailo_pl.commands.push import push
 from tailo_pl.commands.report import report
 from tailo_pl.commands.run import run
 from tailo_pl.commands.score import score
@@ -51,7 +53,8 @@ def app(context: click.Context) -> None:
 
 
 for command in (
-    train, fit, validate, evaluate, data, score, table, compare, report, export, play, prepare, run, completion,
+    train, fit, validate, evaluate, data, score, curate, table, compare, report, export, push, play, prepare, run,
+    completion,
 ):  # fmt: skip
     app.add_command(command)
 

@@ -42,8 +42,8 @@ def test_what_is_shown() -> None:
 def test_states_only_with_numbers_that_are_none() -> None:
     states = np.array([[1.0, np.nan], [2.0, np.nan], [3.0, np.inf]])
     text = words(shown(inspect(of_states(states))))
-    assert "returns not recorded" in text and "ends not recorded" in text and "actions" not in text
-    assert "1 - - - - 2 NaN, 1 infinite, first in row 0" in text
+    assert "returns not recorded" in text and "ends not recorded" in text and "at the" not in text
+    assert "1 - - - - 2 NaN, 1 infinite, first in row 0 (counted from 0)" in text
     assert "origin unknown" in text
 
 

@@ -159,7 +159,7 @@ def test_nan_names_file_row_and_dimension(folder: Path, capsys: pytest.CaptureFi
     code, _, err = train(capsys, "source.ts=expert.csv", "source.ta=logs-1.csv")
     assert (code, err) == (
         2,
-        "tailo: logs-1.csv: observations: nan found in row 7, dimension 2, expected finite numbers\n",
+        "tailo: logs-1.csv: observations: nan found in line 9, dimension 2, expected finite numbers\n",
     )
 
 
@@ -233,7 +233,7 @@ def test_inspect(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.savez("holes.npz", **arrays)
     code, out, err = tailo(capsys, "data", "inspect", "holes.npz")
     assert code == 0, err
-    assert "1 NaN, first in row 5" in out
+    assert "1 NaN, first in row 5 (counted from 0)" in out
     assert tailo(capsys, "data", "convert", "holes.npz", "holes.csv")[0] == 2
 
 

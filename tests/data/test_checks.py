@@ -125,13 +125,13 @@ class TestRefused:
         broken[7, 1] = broken[8, 0] = broken_actions[6, 1] = value
         ta = with_actions(states, actions, [4, 6])
         assert refused(states_only(broken), ta) == (
-            f"TS: observations: {shown} found in row 7, dimension 1, expected finite numbers"
+            f"TS: observations: {shown} found in row 7 (counted from 0), dimension 1, expected finite numbers"
         )
         assert refused(states_only(states), with_actions(broken, actions, [4, 6])) == (
-            f"TA: observations: {shown} found in row 7, dimension 1, expected finite numbers"
+            f"TA: observations: {shown} found in row 7 (counted from 0), dimension 1, expected finite numbers"
         )
         assert refused(states_only(states), with_actions(states, broken_actions, [4, 6])) == (
-            f"TA: actions: {shown} found in row 6, dimension 1, expected finite numbers"
+            f"TA: actions: {shown} found in row 6 (counted from 0), dimension 1, expected finite numbers"
         )
 
     def test_the_row_is_that_of_the_recording(self, states: Any, actions: Any) -> None:
@@ -143,14 +143,15 @@ class TestRefused:
     def test_too_large_for_float32(self, states: Any, actions: Any) -> None:
         states[3, 2] = -1e39
         assert refused(states_only(states), with_actions(states, actions, [4, 6])) == (
-            "TS: observations: -1e+39 found in row 3, dimension 2, expected a number within the range of float32"
+            "TS: observations: -1e+39 found in row 3 (counted from 0), "
+            "dimension 2, expected a number within the range of float32"
         )
 
     def test_actions_outside_their_bounds(self, states: Any, actions: Any) -> None:
         ta = with_actions(states, actions, [4, 6])
         # Half of 0.9, 0.7, 0.5, 0.3, 0.1 and their negatives stay within 0.6 in both dimensions: six of ten.
         assert refused(states_only(states), ta, [-0.6, -0.6], [0.6, 0.6]) == (
-            "TA: actions: 4 of 10 are outside the bounds, the worst -0.9 in row 0, dimension 0, "
+            "TA: actions: 4 of 10 are outside the bounds, the worst -0.9 in row 0 (counted from 0), dimension 0, "
             "expected -0.6 to 0.6 there"
         )
 
@@ -158,14 +159,16 @@ class TestRefused:
         actions[8, 1] = 3.25
         ta = with_actions(states, actions, [2, 2, 6]).take([2, 1])
         assert refused(states_only(states), ta) == (
-            "TA: actions: 1 of 8 are outside the bounds, the worst 3.25 in row 8, dimension 1, expected -1 to 1 there"
+            "TA: actions: 1 of 8 are outside the bounds, the worst 3.25 in row 8 (counted from 0), "
+            "dimension 1, expected -1 to 1 there"
         )
 
     def test_one_open_bound(self, states: Any, actions: Any) -> None:
         assert refused(
             states_only(states), with_actions(states, actions, [4, 6]), [0.0, -np.inf], [np.inf, np.inf]
         ) == (
-            "TA: actions: 5 of 10 are outside the bounds, the worst -0.9 in row 0, dimension 0, expected 0 to inf there"
+            "TA: actions: 5 of 10 are outside the bounds, the worst -0.9 in row 0 (counted from 0), "
+            "dimension 0, expected 0 to inf there"
         )
 
 
@@ -262,4 +265,6 @@ def test_every_place_is_found(row: int, dimension: int, value: float, rows: int)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "CHUNK_BYTES", rows * 24)
         text = refused(states_only(states), ta)
-    assert text.startswith(f"TA: observations: {value:g} found in row {row}, dimension {dimension}, expected")
+    assert text.startswith(
+        f"TA: observations: {value:g} found in row {row} (counted from 0), dimension {dimension}, expected"
+    )

@@ -251,7 +251,7 @@ class TestByPath:
         write(path, 2000, terminals=[9])
         with h5py.File(path, "a") as file:
             file["observations"][row, 2] = np.nan
-        with pytest.raises(UserError, match=f"observations: nan found in row {row}, dimension 2"):
+        with pytest.raises(UserError, match=f"observations: nan found in row {row} .counted from 0., dimension 2"):
             D4RL().part(str(path))
         assert not list((tmp_path / "home" / "data").iterdir())
 

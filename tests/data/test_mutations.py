@@ -57,7 +57,7 @@ def original() -> Arrays:
 
 def decoded(arrays: Mapping[str, Any]) -> Arrays:
     """What loading should give: all but the episodes, and where trajectories start."""
-    episode = arrays["episode"]
+    episode = arrays.get("episode", original()["episode"])
     return {
         **{name: array for name, array in arrays.items() if name != "episode"},
         "starts": np.flatnonzero(np.append(True, episode[1:] != episode[:-1])),
@@ -318,7 +318,8 @@ def changed_arrays() -> Iterator[tuple[str, Arrays, bool]]:
         ("timeouts", "time_outs"),
         ("episode", "epsiode"),
     ):
-        yield f"{old} called {new}", _renamed(old, new), False
+        # Only a field that is needed: what else is left out is said, and the marked ends tell episodes apart as well.
+        yield f"{old} called {new}", _renamed(old, new), old != "observations"
     yield "states twice", _with(states=states), False
     yield "more fields", _with(qpos=states, note=text), True
     yield "bytes as states", _with(observations=np.arange(STEPS * 3, dtype=np.uint8).reshape(STEPS, 3)), True
@@ -331,6 +332,8 @@ def structures(kind: str) -> Iterator[Mutant]:
     for label, arrays, loads in changed_arrays():
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"x{KINDS[kind].suffix}"
+            if path.suffix == ".csv" and label in ("a vector where a number belongs", "ends of two numbers"):
+                continue  # a table has no vectors: columns rewards_0, rewards_1, ... are others, and are left out
             try:
                 write[path.suffix](path, arrays)
             except (pa.ArrowException, TypeError, ValueError, ZeroDivisionError):  # not to be had in this format
@@ -356,7 +359,8 @@ def load(path: Path) -> Arrays:
     with tempfile.TemporaryDirectory() as folder:
         import_files([path], open_file, Path(folder), Columns(), exact=True)
         arrays = {file.stem: np.load(file, allow_pickle=False) for file in Path(folder).iterdir()}
-    del arrays["origins"]
+    for name in ("origins", "state_names", "action_names"):
+        arrays.pop(name, None)
     recording = Recording(**arrays)
     for array in recording.arrays().values():
         assert np.isfinite(array).all()

@@ -5,21 +5,25 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omegaconf import OmegaConf
 
 from tailo_pl.config.choices import choice_file, choices, resolved
 from tailo_pl.config.parsing import as_class, build
-from tailo_pl.data.formats.columns import Columns
+from tailo_pl.data.hub import is_id
 from tailo_pl.data.sources.bundled import Bundled
 from tailo_pl.data.sources.d4rl_datasets import DATASETS, dataset_path
-from tailo_pl.data.sources.files import expand
 from tailo_pl.data.sources.recipe import Recipe
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
+
+if TYPE_CHECKING:
+    from tailo_pl.data.formats.survey import Survey
+    from tailo_pl.data.opening import How
 
 
 @dataclass(frozen=True)
@@ -87,38 +91,41 @@ def bundled(env: str) -> Bundled:
     return Bundled(config["name"], recipe)
 
 
-def open_data(names: list[str], columns: Columns | None = None, *, finite: bool = True) -> Trajectories:
+def open_data(
+    names: list[str], how: How, *, finite: bool = True, ignored: Sequence[str] = (), survey: Survey | None = None
+) -> Trajectories:
     """Data by name or path.
 
     Args:
         names: `walker2d/expert` (bundled), `hopper-expert-v2` (D4RL), `minari:ID`, or files, folders and patterns.
-        columns: for files: which field holds what.
-        finite: for files: refuse NaN and infinity.
+        how: for files and data sets of other layouts: what holds what.
+        finite: for these: refuse NaN and infinity.
+        ignored: for these: roles that are not wanted.
+        survey: for these: looks at everything that is read.
     """
-    from tailo_pl.data.formats.imports import read_exactly
-
-    if len(names) > 1:
-        return read_exactly(expand("data", names), columns, finite=finite)
     name = names[0]
-    env, _, part = name.partition("/")
-    if part and env in environments() and not Path(name).exists():
-        return bundled(env).part(part)
-    if name.startswith("minari:"):
-        from tailo_pl.data.sources.minari import Minari
+    if len(names) == 1 and not Path(name).exists():
+        env, _, part = name.partition("/")
+        if part and env in environments():
+            return bundled(env).part(part)
+        if name.startswith("minari:"):
+            from tailo_pl.data.sources.minari import Minari
 
-        return Minari().part(name.removeprefix("minari:"))
-    if name in DATASETS:
-        from tailo_pl.data.sources.d4rl import D4RL
+            return Minari().part(name.removeprefix("minari:"))
+        if name in DATASETS:
+            from tailo_pl.data.sources.d4rl import D4RL
 
-        return D4RL().part(name)
-    if not Path(name).suffix and not Path(name).exists() and "*" not in name:
-        known = [*DATASETS, *(entry.name for entry in _bundled())]
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise UserError(
-            f"data: {name!r} given, expected a file, ENV/PART of `tailo data list`, a D4RL name or minari:ID{hint}"
-        )
-    return read_exactly(expand("data", name), columns, finite=finite)
+            return D4RL().part(name)
+        if not Path(name).suffix and "*" not in name and not is_id(name):
+            known = [*DATASETS, *(entry.name for entry in _bundled())]
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise UserError(
+                f"data: {name!r} given, expected a file, ENV/PART of `tailo data list`, a D4RL name or minari:ID{hint}"
+            )
+    from tailo_pl.data.opening import open_recordings
+
+    return open_recordings(names, how, finite=finite, ignored=ignored, survey=survey)
 
 
 def _size(folder: Path) -> int | None:

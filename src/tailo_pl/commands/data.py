@@ -35,12 +35,15 @@ def list_(source: str | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @columns
 @composing
-def inspect(data: tuple[str, ...], as_json: bool, columns: tuple[str, ...]) -> None:
-    """Steps, trajectories, returns, ranges, oddities."""
+def inspect(data: tuple[str, ...], as_json: bool, columns: tuple[str, ...], features: tuple[str, ...]) -> None:
+    """Steps, ranges, oddities, and what training makes of it."""
     from tailo_pl.commands.console import show_inspection
     from tailo_pl.data import inspection
+    from tailo_pl.data.formats.survey import Survey
 
-    show_inspection(inspection.inspect(opened(data, columns, finite=False)), as_json=as_json)
+    survey = Survey()
+    trajectories = opened(data, columns, features, finite=False, survey=survey)
+    show_inspection(inspection.inspect(trajectories, survey=survey), as_json=as_json)
 
 
 @data.command()
@@ -68,15 +71,15 @@ def make(names: tuple[str, ...]) -> None:
 @click.argument("out", metavar="OUT", type=PATH, help="The file to write; its suffix says which format.")
 @columns
 @composing
-def convert(source: str, out: Path, columns: tuple[str, ...]) -> None:
+def convert(source: str, out: Path, columns: tuple[str, ...], features: tuple[str, ...]) -> None:
     """Between file formats, number by number."""
     from tailo_pl.commands.console import show_converted
-    from tailo_pl.data.formats import SUFFIXES, write_file
+    from tailo_pl.data.formats import WRITTEN, write_file
 
-    if out.suffix not in SUFFIXES:
-        raise UserError(f"{out}: unknown format, expected {', '.join(SUFFIXES)}")
+    if out.suffix not in WRITTEN:
+        raise UserError(f"{out}: unknown format, expected {', '.join(WRITTEN)}")
     if out.exists():
         raise UserError(f"{out}: this file exists; choose another name, or delete it")
-    trajectories = opened([source], columns)
+    trajectories = opened([source], columns, features)
     write_file(out, trajectories)
     show_converted(trajectories, out)

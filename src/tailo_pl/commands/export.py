@@ -39,14 +39,23 @@ with torch.inference_mode():
 
 @click.command()
 @click.argument("run_dir", type=PATH, metavar="RUN", help="Folder of a finished run.")
-@click.option("--format", "formats", multiple=True, help="onnx or torch_export.  [default: both]")
+@click.option("--format", "formats", multiple=True, help="onnx, torch_export or hub.  [default: the first two]")
 @click.option("--out", type=PATH, help="Folder to write to.  [default: RUN/export]")
 @trusting
 def export(run_dir: Path, formats: tuple[str, ...], out: Path | None) -> None:
-    """Write the policy as ONNX and torch.export: tailo export RUN."""
+    """Write the policy as ONNX, torch.export or for the Hub."""
     from tailo_pl.policies.export import export as write
+    from tailo_pl.runs.inside import require_inside
+    from tailo_pl.screen import console
 
-    show(write(run_dir, list(formats), out), run_dir)
+    files = [one for one in formats if one != "hub"]
+    if files or not formats:
+        show(write(run_dir, files, out), run_dir)
+    if "hub" in formats:
+        from tailo_pl.policies.hub import write_hub_folder
+
+        folder = write_hub_folder(run_dir, (out or require_inside(run_dir / "export", run_dir)) / "hub")
+        console().print(f"hub {folder}: weights, configuration and a model card", highlight=False, soft_wrap=True)
 
 
 def show(written: Sequence[Exported], run_dir: Path) -> None:

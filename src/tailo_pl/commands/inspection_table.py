@@ -17,10 +17,21 @@ def tables(inspection: Inspection) -> list[Table]:
     result = [_whole(inspection)]
     if len(inspection.origins) > 1:
         result.append(_origins(inspection))
-    result.append(_dimensions("states", inspection.observations))
+    result.append(_dimensions("states", inspection.observations, inspection.state_names, same=inspection.same_states))
     if inspection.actions is not None and inspection.at_bounds is not None:
         which = "the given bounds" if inspection.at_bounds.bounds == "given" else "the smallest or largest recorded"
-        result.append(_dimensions("actions", inspection.actions, (f"at {which}", inspection.at_bounds.share)))
+        shares = f"at {which}", inspection.at_bounds.share
+        result.append(_dimensions("actions", inspection.actions, inspection.action_names, shares))
+    for title, lines in (
+        ("what is odd", inspection.remarks),
+        ("what tailo train would make of it", inspection.training),
+    ):
+        if lines:
+            table = Table(title=title, show_header=False)
+            table.add_column(overflow="fold")
+            for line in lines:
+                table.add_row(Text(line))
+            result.append(table)
     return result
 
 
@@ -52,7 +63,13 @@ def _origins(inspection: Inspection) -> Table:
     return table
 
 
-def _dimensions(title: str, dimensions: Dimensions, shares: tuple[str, tuple[float, ...]] | None = None) -> Table:
+def _dimensions(
+    title: str,
+    dimensions: Dimensions,
+    names: tuple[str, ...],
+    shares: tuple[str, tuple[float, ...]] | None = None,
+    same: tuple[tuple[int, int], ...] = (),
+) -> Table:
     count = len(dimensions.min)
     listed = f", the first {MOST_DIMENSIONS} of {count:,} dimensions" if count > MOST_DIMENSIONS else ""
     table = Table(title=title + listed)
@@ -61,13 +78,17 @@ def _dimensions(title: str, dimensions: Dimensions, shares: tuple[str, tuple[flo
     if shares is not None:
         table.add_column(shares[0], justify="right")
     shown = range(min(count, MOST_DIMENSIONS))
-    remarks = [_remark(dimensions, number) for number in shown]
+    called = [names[number] if names else str(number) for number in range(count)]
+    twins = {two: f"the same as {called[one]}" for one, two in same}
+    remarks = [_remark(dimensions, number) or twins.get(number, "") for number in shown]
     if any(remarks):
         table.add_column("remark")
     for number in shown:
         numbers = (values[number] for values in (dimensions.min, dimensions.max, dimensions.mean, dimensions.std))
         share = [] if shares is None else [f"{shares[1][number]:.1%}"]
-        table.add_row(str(number), *map(_number, numbers), *share, *([remarks[number]] if any(remarks) else []))
+        table.add_row(
+            Text(called[number]), *map(_number, numbers), *share, *([remarks[number]] if any(remarks) else [])
+        )
     return table
 
 
@@ -76,7 +97,7 @@ def _remark(dimensions: Dimensions, number: int) -> str:
         return "constant"
     found = {"NaN": dimensions.nan[number], "infinite": dimensions.infinite[number]}
     counts = ", ".join(f"{count:,} {what}" for what, count in found.items() if count)
-    return f"{counts}, first in row {dimensions.first_not_finite[number]}" if counts else ""
+    return f"{counts}, first in row {dimensions.first_not_finite[number]} (counted from 0)" if counts else ""
 
 
 def _spread(values: Distribution) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,8 +14,12 @@ from tailo_pl.config.choices import use_folder
 from tailo_pl.errors import UserError
 
 if TYPE_CHECKING:
+    from tailo_pl.data.formats.survey import Survey
+    from tailo_pl.data.opening import How
     from tailo_pl.data.trajectories import Trajectories
 
+STATES_ONLY = ("actions", "next_observations")
+"""Roles that scoring does not need."""
 PATH = click.Path(path_type=Path)
 # What has a front door of its own, Hydra's or Lightning's, gets every argument as it was typed.
 PASS_ON = {"ignore_unknown_options": True}  # and without a --help of ours
@@ -84,7 +88,14 @@ def composing(command: Decorated) -> Decorated:
 
 
 def columns(command: Decorated) -> Decorated:
-    """Which fields of the user's files hold what."""
+    """Which fields of the user's files hold what, and what of a data set makes up a state."""
+    command = click.option(
+        "--feature",
+        "features",
+        multiple=True,
+        metavar="NAME",
+        help="What makes up a state in LeRobot, robomimic and Zarr data, e.g. observation.state; several are joined.",
+    )(command)
     return click.option(
         "--column",
         "columns",
@@ -94,10 +105,8 @@ def columns(command: Decorated) -> Decorated:
     )(command)
 
 
-def opened(names: Sequence[str], columns: Sequence[str], *, finite: bool = True) -> Trajectories:
-    """The data of these names, read as the user's `--column` options say."""
-    from tailo_pl.commands import catalogue
-    from tailo_pl.commands.console import making_data
+def chosen_columns(columns: Sequence[str]) -> dict[str, Any]:
+    """The user's `--column` options, by role."""
     from tailo_pl.data.formats.columns import Columns
 
     roles = [field.name for field in fields(Columns)]
@@ -107,5 +116,35 @@ def opened(names: Sequence[str], columns: Sequence[str], *, finite: bool = True)
         if role not in roles or not separator:
             raise UserError(f"--column: {given!r} given, expected ROLE=NAMES with a role of {', '.join(roles)}")
         chosen[role] = None if found in ("", "null") else found.split(",")
-    with making_data():
-        return catalogue.open_data(list(names), Columns(**chosen), finite=finite)
+    return chosen
+
+
+def opened(
+    names: Sequence[str],
+    columns: Sequence[str],
+    features: Sequence[str] = (),
+    *,
+    finite: bool = True,
+    ignored: Sequence[str] = (),
+    survey: Survey | None = None,
+    remembered: How | None = None,
+) -> Trajectories:
+    """The data of these names, read as the user's options say; what they leave open as a run remembers it."""
+    from tailo_pl.commands import catalogue
+    from tailo_pl.commands.console import making_data
+    from tailo_pl.data.opening import How
+
+    before = remembered or How()
+    how = replace(
+        before,
+        columns={**before.columns, **chosen_columns(columns)},
+        features=list(features) or before.features,
+        option="--column {}",
+    )
+    try:
+        with making_data():
+            return catalogue.open_data(list(names), how, finite=finite, ignored=ignored, survey=survey)
+    except UserError as error:
+        # Sources name their own options; these commands have theirs.
+        said = str(error).replace("source.features=[...]", "--feature NAME").replace("(source.features)", "(--feature)")
+        raise UserError(said) from error

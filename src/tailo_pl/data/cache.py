@@ -124,6 +124,14 @@ def save(trajectories: Trajectories, folder: Path) -> None:
     for key, array in arrays.items():
         np.save(folder / f"{key}.npy", array)
     save_labels(folder, trajectories.origins.tolist())
+    save_names(folder, trajectories.recording.state_names, trajectories.recording.action_names)
+
+
+def save_names(folder: Path, states: Sequence[str], actions: Sequence[str]) -> None:
+    """Write what the numbers of states and actions are called, where the recording says so."""
+    for key, names in (("state_names", states), ("action_names", actions)):
+        if names:
+            np.save(folder / f"{key}.npy", np.array(names, dtype=np.str_))
 
 
 def save_labels(folder: Path, origins: Sequence[str]) -> None:
@@ -150,11 +158,19 @@ def _make_folder(folder: Path) -> Path:
 def read(folder: Path) -> Trajectories:
     """Open trajectories written by `publish`."""
     arrays = _arrays(folder)
-    origins, starts = np.asarray(arrays.pop("origins")), np.asarray(arrays.pop("starts"))
+    origins = np.asarray(arrays.pop("origins"))
     if "index" not in arrays:
-        return Trajectories.of(Recording(starts=starts, **arrays), origins.tolist())
+        return Trajectories.of(recorded(arrays), origins)
     index, offsets = (np.asarray(arrays.pop(key)) for key in ("index", "offsets"))
-    return Trajectories(Recording(starts=starts, **arrays), Rows.of(index), offsets, origins)
+    return Trajectories(recorded(arrays), Rows.of(index), offsets, origins)
+
+
+def recorded(arrays: dict[str, NDArray[Any]]) -> Recording:
+    """A recording of what `save` writes of it."""
+    names: dict[str, Any] = {
+        key: tuple(arrays.pop(key).tolist()) for key in ("state_names", "action_names") if key in arrays
+    }
+    return Recording(starts=np.asarray(arrays.pop("starts")), **names, **arrays)  # type: ignore[arg-type]
 
 
 def _arrays(folder: Path) -> dict[str, NDArray[Any]]:

@@ -113,7 +113,9 @@ def _number_error(name: str, trajectories: Trajectories, position: int, chunk: N
     found = float(chunk[step, dimension])
     expected = "a number within the range of float32" if np.isfinite(found) else "finite numbers"
     row = _row(trajectories, position + int(step))
-    return UserError(f"{name}: {found:g} found in row {row}, dimension {dimension}, expected {expected}")
+    return UserError(
+        f"{name}: {found:g} found in row {row} (counted from 0), dimension {dimension}, expected {expected}"
+    )
 
 
 def _require_within(ta: Trajectories, actions: NDArray[Any], found: _Range, bounds: _Range) -> None:
@@ -135,7 +137,7 @@ def _require_within(ta: Trajectories, actions: NDArray[Any], found: _Range, boun
     row = _row(ta, worst_step)
     raise UserError(
         f"TA: actions: {count:,} of {ta.steps:,} are outside the bounds, the worst {_number(actions[row, dimension])} "
-        f"in row {row}, dimension {dimension}, expected {bounds.at(dimension)} there"
+        f"in row {row} (counted from 0), dimension {dimension}, expected {bounds.at(dimension)} there"
     )
 
 

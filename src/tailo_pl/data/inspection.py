@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tailo_pl.data.formats.survey import Survey
 from tailo_pl.data.moments import Dimensions, Moments, Numbers, blocks, plain
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
@@ -78,6 +79,11 @@ class Inspection:
         duplicated_states: states that equal an earlier one in every number.
         at_bounds: None for recordings of states only.
         ends: None where ends are not marked.
+        state_names: what the recording calls each number of a state; empty: it does not say.
+        action_names: the same for actions.
+        same_states: pairs of the states' dimensions that hold the same numbers in every step.
+        remarks: what is odd, a line each: holes with their places, gaps in steps and times, rates that differ.
+        training: what training would make of it, a line each.
     """
 
     steps: int
@@ -90,10 +96,18 @@ class Inspection:
     duplicated_states: int
     at_bounds: AtBounds | None
     ends: Ends | None
+    state_names: tuple[str, ...] = ()
+    action_names: tuple[str, ...] = ()
+    same_states: tuple[tuple[int, int], ...] = ()
+    remarks: tuple[str, ...] = ()
+    training: tuple[str, ...] = ()
 
 
 def inspect(
-    trajectories: Trajectories, action_low: Sequence[float] | None = None, action_high: Sequence[float] | None = None
+    trajectories: Trajectories,
+    action_low: Sequence[float] | None = None,
+    action_high: Sequence[float] | None = None,
+    survey: Survey | None = None,
 ) -> Inspection:
     """Look at all kept steps. Memory stays at a few megabytes and some numbers per step, whatever the arrays' width.
 
@@ -101,6 +115,7 @@ def inspect(
         trajectories: what to look at.
         action_low: lower bound of each action; None: the recorded actions' own.
         action_high: upper bound.
+        survey: what was found while reading it.
     """
     recording = trajectories.recording
     states, hashes = Moments(recording.observations.shape[1]), np.empty(trajectories.steps, dtype=np.uint64)
@@ -114,18 +129,59 @@ def inspect(
             moments.add(block, position)
         actions = moments.dimensions(trajectories)
         at_bounds = _at_bounds(trajectories, recording.actions, actions, action_low, action_high)
+    dimensions = states.dimensions(trajectories)
     return Inspection(
         steps=trajectories.steps,
         trajectories=len(trajectories),
         lengths=_distribution(trajectories.lengths),
         returns=_returns(trajectories),
         origins=_origins(trajectories),
-        observations=states.dimensions(trajectories),
+        observations=dimensions,
         actions=actions,
         duplicated_states=trajectories.steps - _distinct(hashes),
         at_bounds=at_bounds,
         ends=_ends(trajectories),
+        state_names=recording.state_names,
+        action_names=recording.action_names,
+        same_states=_same(trajectories, dimensions),
+        remarks=tuple(survey.remarks) if survey else (),
+        training=tuple(_training(trajectories, dimensions, actions, survey)),
     )
+
+
+def _same(trajectories: Trajectories, found: Dimensions) -> tuple[tuple[int, int], ...]:
+    """Pairs of dimensions with the same numbers everywhere. Only those of equal statistics need a closer look."""
+    alike: dict[Any, list[int]] = {}
+    for number, key in enumerate(zip(found.min, found.max, found.mean, found.std, strict=True)):
+        if number not in found.constant and None not in key:
+            alike.setdefault(key, []).append(number)
+    pairs = [(group[0], other) for group in alike.values() for other in group[1:]]
+    for _, block in blocks(trajectories, trajectories.recording.observations) if pairs else ():
+        pairs = [(one, two) for one, two in pairs if np.array_equal(block[:, one], block[:, two], equal_nan=True)]
+    return tuple(pairs)
+
+
+def _training(
+    trajectories: Trajectories, states: Dimensions, actions: Dimensions | None, survey: Survey | None
+) -> Iterator[str]:
+    """What `tailo train` would make of it."""
+    width, count = len(states.min), len(trajectories)
+    yield f"as TS: {count:,} trajectories of {trajectories.steps:,} states of {width} numbers"
+    if actions is None:
+        yield "as TA: refused, no actions are recorded"
+    elif count < 2:
+        yield "as TA: refused, a single trajectory is recorded and at least 2 are needed"
+    else:
+        yield f"as TA: {count:,} trajectories of {trajectories.steps:,} steps, actions of {len(actions.min)} numbers"
+    holes = sum(states.nan) + sum(states.infinite) + (sum(actions.nan) + sum(actions.infinite) if actions else 0)
+    if holes:
+        steps = f"{survey.harmed:,} steps with one" if survey and survey.harmed else "steps with one"
+        yield (
+            f"refused because of numbers that are missing or not finite: {holes:,}; "
+            f"source.drop_nan=true leaves out {steps}"
+        )
+    if states.constant:
+        yield f"{len(states.constant)} of {width} dimensions of the states are constant and say nothing: leave them out"
 
 
 def _row_hashes(block: NDArray[Any]) -> NDArray[np.uint64]:

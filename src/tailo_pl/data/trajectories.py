@@ -30,6 +30,8 @@ class Recording:
         rewards: (steps,), for reports only.
         terminals: (steps,), the step ended the episode by the task's own rule.
         timeouts: (steps,), the step ended the episode by its time limit.
+        state_names: what the recording calls each number of a state; empty: it does not say.
+        action_names: the same for actions.
     """
 
     observations: NDArray[Any]
@@ -39,6 +41,8 @@ class Recording:
     rewards: NDArray[Any] | None = None
     terminals: NDArray[Any] | None = None
     timeouts: NDArray[Any] | None = None
+    state_names: tuple[str, ...] = ()
+    action_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.observations.ndim != 2 or 0 in self.observations.shape:
@@ -63,7 +67,8 @@ class Recording:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The per-step arrays that are there, by name."""
-        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "starts"}
+        others = ("starts", "state_names", "action_names")
+        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in others}
         return {name: array for name, array in named.items() if array is not None}
 
     @cached_property
@@ -109,7 +114,7 @@ class Trajectories:
             raise UserError(f"origins: {len(self.origins)} labels found, expected {len(self)}, one per trajectory")
 
     @classmethod
-    def of(cls, recording: Recording, origins: Sequence[str] | str = "unknown") -> Trajectories:
+    def of(cls, recording: Recording, origins: Sequence[str] | NDArray[np.str_] | str = "unknown") -> Trajectories:
         """All steps of a recording; `origins` is one label for all, or one per trajectory."""
         steps = len(recording.observations)
         labels = [origins] * len(recording.starts) if isinstance(origins, str) else list(origins)
@@ -271,7 +276,14 @@ class Trajectories:
         rows = np.cumsum([0] + [len(recording.observations) for recording in recordings])
         starts = [recording.starts + row for recording, row in zip(recordings, rows, strict=False)]
         arrays = {name: np.concatenate([recording.arrays()[name] for recording in recordings]) for name in shared}
-        whole = Recording(starts=np.concatenate(starts), **arrays)
+        same = all(recording.state_names == recordings[0].state_names for recording in recordings)
+        names = (recordings[0].state_names, recordings[0].action_names) if same else ((), ())
+        whole = Recording(
+            starts=np.concatenate(starts),
+            state_names=names[0],
+            action_names=names[1] if "actions" in shared else (),
+            **arrays,
+        )
         moved = [
             replace(part, recording=whole, rows=part.rows.shifted(row)) for part, row in zip(parts, rows, strict=False)
         ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tailo_pl.data.hub import fetched, is_id
 from tailo_pl.errors import UserError
 
 if TYPE_CHECKING:
@@ -104,19 +105,26 @@ class Policy:
 
 
 def load_policy(path: str | Path, *, not_finite: NotFinite = "raise") -> Policy:
-    """The policy of a finished run, a checkpoint or an ONNX file.
+    """The policy of a finished run, a checkpoint, an ONNX file, or a folder for the Hub, here or there.
 
     Nothing in the file is run or unpickled. A `.pt2` is refused for that reason: `torch.export.load` unpickles.
 
     Args:
-        path: folder of a finished run, a policy stage's `.ckpt`, or a `.onnx` written by `tailo export`.
+        path: folder of a finished run, a policy stage's `.ckpt`, a `.onnx` or a folder for the Hub written by
+            `tailo export`, or the name of such a folder on the Hub, `org/name`.
         not_finite: what the policy does about a state with NaN or infinity: `raise` a ValueError, `warn` and act, or
             `pass`, which acts without a word.
 
     Returns:
         A callable: raw states in, actions in their bounds out.
     """
-    path = Path(path)
+    given, path = str(path), Path(path)
+    if not path.exists() and is_id(given) and not path.suffix:
+        path = fetched(given, "model", ["config.json", "model.safetensors"])
+    if path.is_dir() and (path / "model.safetensors").is_file():
+        from tailo_pl.policies.hub import load_hub_folder
+
+        return _of_module(load_hub_folder(path), path, not_finite)
     if path.is_dir():
         from tailo_pl.runs.trained import load_run_policy
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tailo_pl.data.opening import How
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
 from tailo_pl.files import whole_file
@@ -28,6 +29,11 @@ class Scores(NamedTuple):
     """R(s)"""
     weight: NDArray[np.float32]
     """W(s, a), divided by the largest in this data"""
+
+
+def layout_of(run_dir: Path) -> How:
+    """How the run's own recordings are laid out: kind, columns, features."""
+    return How.of_source(load_run(run_dir).config["source"])
 
 
 def score(run_dir: Path, data: Trajectories) -> Scores:

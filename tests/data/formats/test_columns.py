@@ -113,7 +113,7 @@ class TestFamilies:
 
     def test_families_are_for_vectors(self) -> None:
         assert found(fields("rewards", "rewards_1", obs=3)) == {"observations": ("obs",), "rewards": ("rewards",)}
-        assert "did you mean 'rewards'" in refused(fields("rewards_1", obs=3))
+        assert left_out(fields("rewards_1", obs=3)) == ("rewards_1 (did you mean rewards?)",)
 
 
 class TestAsked:
@@ -158,6 +158,10 @@ class TestAsked:
             )
 
 
+def left_out(there: dict[str, Field], **columns: Any) -> tuple[str, ...]:
+    return resolve("x", there, Columns(**columns)).left_out
+
+
 class TestTypos:
     @pytest.mark.parametrize(
         ("name", "meant"),
@@ -175,12 +179,24 @@ class TestTypos:
         ],
     )
     def test_a_field_that_was_probably_meant(self, name: str, meant: str) -> None:
-        message = refused(fields(obs=3, **{name: None}))
-        assert message.startswith(f"field {name!r} found, did you mean {meant!r}?")
+        """It is left out, and said to be: a guess at spelling is no reason to refuse a file."""
+        assert left_out(fields(obs=3, **{name: None})) == (f"{name} (did you mean {meant}?)",)
 
     def test_part_of_a_family(self) -> None:
-        assert "did you mean 'actions'" in refused(fields("actions_0", "actoins_1", obs=3))
-        assert "did you mean 'actions'" in refused(fields("actions_0", "actions_", obs=3))
+        assert left_out(fields("actions_0", "actoins_1", obs=3)) == ("actoins_1 (did you mean actions?)",)
+        assert left_out(fields("actions_0", "actions_", obs=3)) == ("actions_ (did you mean actions?)",)
+
+    @pytest.mark.parametrize("name", ["timestamp", "time", "stage", "task_index"])
+    def test_bookkeeping(self, name: str) -> None:
+        assert left_out(fields(obs=3, **{name: None})) == (name,)
+        there = fields("q0", "q1", "episode", name)
+        assert found(there, observations="*")["observations"] == ("q0", "q1")
+        assert found(there, observations=["q*", name])["observations"] == ("q0", "q1", name)
+
+    def test_text(self) -> None:
+        there = {**fields("q0", "q1"), "note": Field(np.dtype(object))}
+        assert found(there, observations="*")["observations"] == ("q0", "q1")
+        assert left_out(there, observations="*") == ("note (no numbers)",)
 
     def test_said_on_purpose(self) -> None:
         there = fields(obs=3, actoins=2)

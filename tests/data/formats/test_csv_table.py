@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -127,13 +128,13 @@ class TestRefusing:
         assert refused(path, content) == f"y: '{cell.replace(chr(0), '?')}' found in line 32, expected a number"
 
     def test_an_empty_cell(self, path: Path) -> None:
-        assert refused(path, "x,y\n1,2\n3,\n") == "y: an empty cell found in row 1, expected a number"
+        assert refused(path, "x,y\n1,2\n3,\n") == "y: an empty cell found in line 3, expected a number"
         assert refused(path, "x,y\n1,2\n3, \n") == "y: '' found in line 3, expected a number"
-        assert refused(path, "b,x\nTrue,1\n,1\n") == "b: an empty cell found in row 1, expected a number"
-        assert refused(path, "episode,x\na,1\n,1\n") == "episode: an empty cell found in row 1, expected text"
+        assert refused(path, "b,x\nTrue,1\n,1\n") == "b: an empty cell found in line 3, expected a number"
+        assert refused(path, "episode,x\na,1\n,1\n") == "episode: an empty cell found in line 3, expected text"
 
     def test_an_empty_line_where_there_is_one_column(self, path: Path) -> None:
-        assert refused(path, "x\n1\n\n3\n") == "x: an empty cell found in row 1, expected a number"
+        assert refused(path, "x\n1\n\n3\n") == "x: an empty cell found in line 3, expected a number"
 
     def test_names_twice(self, path: Path) -> None:
         assert refused(path, "x,y,x\n1,2,3\n") == "column 'x' found twice, expected each name once"
@@ -152,12 +153,12 @@ class TestRefusing:
     @pytest.mark.parametrize("note", ['"a\n2,b\n3,c\n', '"a\n2,b"\n3,c\n', '"a\r2,b"\n3,c\n'])
     def test_rows_swallowed_by_a_quote(self, path: Path, names: tuple[str, ...], note: str) -> None:
         assert refused(path, f"x,note\n0,z\n1,{note}", *names).startswith(
-            "note: a line break within quotes found in row 1"
+            "note: a line break within quotes found in line 3"
         )
 
     def test_whole_numbers_too_large(self, path: Path) -> None:
         """Read as float64, neighbouring time stamps would be the same."""
-        message = "timestep: an integer of more than 53 bits found in row 1, expected numbers that float64 can hold"
+        message = "timestep: an integer of more than 53 bits found in line 3, expected numbers that float64 can hold"
         assert refused(path, "timestep\n1\n9007199254740993\n") == message
         assert read(path, "timestep\n1.5\n9007199254740993\n") == {"timestep": [1.5, 9007199254740992.0]}
 
@@ -199,3 +200,38 @@ class TestWriting:
             assert batch["observations_0"].astype(dtype).tobytes() == states.tobytes()
 
         survives()
+
+
+class TestDialects:
+    """Tables as spreadsheets and loggers write them."""
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("x.csv", "q0,q1,note\n1.5,-2,a\n0.25,3e-2,b\n"),
+            ("x.csv", "q0;q1;note\n1.5;-2;a\n0.25;3e-2;b\n"),
+            ("x.csv", "q0;q1;note\r\n1,5;-2;a\r\n0,25;3e-2;b\r\n"),
+            ("x.csv", '"q0";"q1";"note"\n"1,5";-2;"a"\n"0,25";3e-2;"b"\n'),
+            ("x.csv", "\ufeffq0;q1;note\n1,5;-2,0;a\n0,25;3,0e-2;b\n"),
+            ("x.tsv", "q0\tq1\tnote\n1.5\t-2\ta\n0.25\t3e-2\tb\n"),
+            ("x.tsv", "q0\tq1\tnote\n1,5\t-2\ta\n0,25\t0,03\tb\n"),
+            ("x.csv", "q0|q1|note\n1.5|-2|a\n0.25|3e-2|b\n"),
+            ("x.csv.gz", "q0,q1,note\n1.5,-2,a\n0.25,3e-2,b\n"),
+            ("x.tsv.gz", "q0\tq1\tnote\n1.5\t-2\ta\n0.25\t3e-2\tb\n"),
+        ],
+    )
+    def test_found_by_themselves(self, tmp_path: Path, name: str, content: str) -> None:
+        encoded = content.encode()
+        path, written = tmp_path / name, gzip.compress(encoded) if name.endswith(".gz") else encoded
+        assert read(path, written, "q0", "q1") == {"q0": [1.5, 0.25], "q1": [-2.0, 0.03]}
+
+    def test_lines_count_empty_ones(self, tmp_path: Path) -> None:
+        """As an editor shows them, whatever the reader leaves out."""
+        content = "q0;q1\n1;2\n\n\n3;\n"
+        assert refused(tmp_path / "x.csv", content) == "q1: an empty cell found in line 5, expected a number"
+        packed = gzip.compress(content.replace("3;", "3;x").encode())
+        assert refused(tmp_path / "x.csv.gz", packed) == "q1: 'x' found in line 5, expected a number"
+
+    def test_a_damaged_archive(self, tmp_path: Path) -> None:
+        packed = gzip.compress(b"q0,q1\n" + b"1,2\n" * 10_000)
+        assert "not a CSV table" in refused(tmp_path / "x.csv.gz", packed[: len(packed) // 2])

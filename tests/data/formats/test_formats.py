@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tailo_pl.data.formats import SUFFIXES, open_file, record_file, write_file, writing
+from tailo_pl.data.formats import SUFFIXES, WRITTEN, open_file, record_file, write_file, writing
 from tailo_pl.data.formats.imports import read_exactly
 from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.errors import UserError
 
-every_format = pytest.mark.parametrize("suffix", SUFFIXES)
+every_format = pytest.mark.parametrize("suffix", WRITTEN)
 
 
 def made(steps: int = 20, dtype: type = np.float32) -> Trajectories:
@@ -125,14 +125,19 @@ class TestRoundTrip:
 
     def test_states_only(self, tmp_path: Path) -> None:
         recording = Recording(np.arange(6, dtype=np.float32).reshape(3, 2), np.array([0, 1]))
-        for suffix in SUFFIXES:
+        for suffix in WRITTEN:
             write_file(tmp_path / f"x{suffix}", Trajectories.of(recording))
             assert_same(read_exactly([tmp_path / f"x{suffix}"]), Trajectories.of(recording))
 
 
 class TestOpening:
     def test_endings(self) -> None:
-        assert SUFFIXES == (".npz", ".hdf5", ".h5", ".parquet", ".csv", ".pt")
+        assert SUFFIXES == (".npz", ".hdf5", ".h5", ".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".pt")
+
+    def test_what_others_write_is_refused_with_what_to_do(self, tmp_path: Path) -> None:
+        for ending in (".npy", ".mat", ".pkl", ".pickle"):
+            with pytest.raises(UserError, match=rf"{ending} is not read; .*numpy\.savez"):
+                open_file(tmp_path / f"x{ending}")
 
     @every_format
     def test_ending_in_capitals(self, tmp_path: Path, suffix: str) -> None:
@@ -143,7 +148,7 @@ class TestOpening:
 
     def test_unknown_ending(self, tmp_path: Path) -> None:
         for name in ("x.txt", "x", "x.npz.gz"):
-            with pytest.raises(UserError, match=r"expected one of \.npz, \.hdf5, \.h5, \.parquet, \.csv, \.pt$"):
+            with pytest.raises(UserError, match=r"expected one of \.npz, \.hdf5, \.h5, \.parquet, \.csv, .*\.pt$"):
                 open_file(tmp_path / name)
 
     @every_format

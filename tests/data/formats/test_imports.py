@@ -19,6 +19,7 @@ from tailo_pl.data.formats.imports import import_files, read_exactly
 from tailo_pl.data.formats.step_reader import Ending
 from tailo_pl.errors import UserError
 
+NAMES = ("starts", "origins", "state_names", "action_names")
 Save = Callable[..., Path]
 
 
@@ -163,7 +164,7 @@ class TestNumbers:
         np.testing.assert_array_equal(got["rewards"], [0, 1, 2, 3, 4])
         np.testing.assert_array_equal(got["terminals"], [False, False, True, False, False])
         np.testing.assert_array_equal(got["timeouts"], [False] * 4 + [True])
-        assert {name: got[name].dtype.str for name in got if name not in ("starts", "origins")} == {
+        assert {name: got[name].dtype.str for name in got if name not in NAMES} == {
             **{"observations": "<f4", "actions": "<f4", "next_observations": "<f4", "rewards": "<f4"},
             **{"terminals": "|b1", "timeouts": "|b1"},
         }
@@ -176,14 +177,14 @@ class TestNumbers:
 
     def test_ignored_roles(self, save: Save) -> None:
         got = imported(save(actions=np.ones((3, 1)), episode=[0, 0, 0]), ignored=("actions",))
-        assert set(got) == {"observations", "starts", "origins"}
+        assert set(got) == {"observations", "starts", "origins", "state_names"}
 
     def test_a_role_that_one_file_has_not(self, save: Save) -> None:
         one = save("a", actions=np.ones((2, 1)), rewards=[1, 2], terminals=[0, 1])
         two = save("b", rewards=[3, 4, 5], step=[0, 1, 0])
         for paths, begins in (((one, two), [0, 2, 4]), ((two, one), [0, 2, 3])):
             got = imported(*paths)
-            assert set(got) == {"observations", "rewards", "starts", "origins"}
+            assert set(got) == {"observations", "rewards", "starts", "origins", "state_names"}
             assert got["starts"].tolist() == begins
             assert len(got["observations"]) == len(got["rewards"]) == 5
 
@@ -197,21 +198,22 @@ class TestNumbers:
         states[5, 2] = value
         end = {"episode": np.zeros(7)}
         assert refused(save(obs=states, **end)) == (
-            f"observations: {value} found in row 5, dimension 2, expected finite numbers"
+            f"observations: {value} found in row 5 (counted from 0), dimension 2, expected finite numbers"
         )
         assert refused(save(actions=states[:, 2], **end)) == (
-            f"actions: {value} found in row 5, dimension 0, expected finite numbers"
+            f"actions: {value} found in row 5 (counted from 0), dimension 0, expected finite numbers"
         )
         for role in ("rewards", "terminals", "timeouts", "step", "episode"):
             message = refused(save(**{**end, role: states[:, 2]}))
-            assert message == f"{role}: {value} found in row 5, expected finite numbers"
+            assert message == f"{role}: {value} found in row 5 (counted from 0), expected finite numbers"
 
     def test_too_large_for_float32(self, save: Save) -> None:
         states = np.zeros((4, 2))
         states[2, 1] = -1e39
         path = save(obs=states, episode=np.zeros(4))
         assert refused(path) == (
-            "observations: a number too large for float32 found in row 2, dimension 1, expected finite numbers"
+            "observations: a number too large for float32 found in row 2 (counted from 0), dimension 1, "
+            "expected finite numbers"
         )
         assert imported(path, exact=True)["observations"][2, 1] == -1e39
 
@@ -220,7 +222,7 @@ class TestNumbers:
         flags = np.zeros(6, dtype=np.asarray(value).dtype)
         flags[4] = value
         for role in ("terminals", "timeouts"):
-            assert refused(save(**{role: flags})) == f"{role}: {value} found in row 4, expected 0 or 1"
+            assert refused(save(**{role: flags})) == f"{role}: {value} found in row 4 (counted from 0), expected 0 or 1"
 
     def test_text_instead_of_numbers(self, tmp_path: Path) -> None:
         path = tmp_path / "x.csv"

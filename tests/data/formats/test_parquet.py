@@ -144,20 +144,20 @@ class TestRefusing:
     @pytest.mark.parametrize("batch_bytes", [1, 1 << 20])
     def test_missing_values(self, path: Path, monkeypatch: pytest.MonkeyPatch, batch_bytes: int) -> None:
         monkeypatch.setattr(record_file, "BATCH_BYTES", batch_bytes)
-        message = "x: nothing found in row 2, expected a value in every row"
+        message = "x: nothing found in row 2 (counted from 0), expected a value in every row"
         for column in ([1.0, 2.0, None], [True, False, None], ["a", "b", None], [[1.0], [2.0], None]):
             assert refused(save(path, x=column)) == message
         assert refused(save(path, x=[[1.0, 2.0], [3.0, 4.0], [5.0, None]])).startswith(
-            "x: a number is missing in row 2"
+            "x: a number is missing in row 2 (counted from 0)"
         )
 
     @pytest.mark.parametrize("batch_bytes", [1, 1 << 20])
     def test_lists_of_different_lengths(self, path: Path, monkeypatch: pytest.MonkeyPatch, batch_bytes: int) -> None:
         monkeypatch.setattr(record_file, "BATCH_BYTES", batch_bytes)
         save(path, x=[[1.0, 2.0], [3.0, 4.0], [5.0]])
-        assert refused(path) == "x: 1 numbers found in row 2, expected the same in every row"
+        assert refused(path) == "x: 1 numbers found in row 2 (counted from 0), expected the same in every row"
         save(path, x=[[1.0, 2.0], [], [5.0, 6.0, 7.0, 8.0]])
-        assert refused(path) == "x: 0 numbers found in row 1, expected the same in every row"
+        assert refused(path) == "x: 0 numbers found in row 1 (counted from 0), expected the same in every row"
 
     def test_names_twice(self, path: Path) -> None:
         pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"]), path)

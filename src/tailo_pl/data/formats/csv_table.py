@@ -1,12 +1,16 @@
-"""CSV tables: a line of column names, then a line of numbers per step."""
+"""CSV tables: a line of column names, then a line of numbers per step.
+
+Separator and decimal point are found by themselves; `.gz` is unpacked on the way.
+"""
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -28,6 +32,13 @@ _EXACT = 2**53
 """From here on not every integer is a float64."""
 
 
+class Dialect(NamedTuple):
+    """How a table is written."""
+
+    separator: str
+    point: str
+
+
 class CsvFile(RecordFile):
     """An open CSV table. Its numbers are read as float64, exactly as they are written.
 
@@ -35,13 +46,16 @@ class CsvFile(RecordFile):
 
     Args:
         path: the file.
+        holes: let numbers be missing: they are NaN then.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, holes: bool = False) -> None:
+        self.path, self._holes = path, holes
         with damage_told(path, _DAMAGED):
-            self._require_few_columns()
-            reader = self._open(arrow_csv.ConvertOptions())
+            head = self._head()
+            self._dialect = dialect_of(head)
+            self._require_few_columns(head)
+            reader = self._open(arrow_csv.ConvertOptions(decimal_point=self._dialect.point))
             names, types = reader.schema.names, reader.schema.types
             first = next(reader, None)
             cells = [column[0].as_py() for column in first.columns] if first else [None] * len(names)
@@ -72,7 +86,7 @@ class CsvFile(RecordFile):
         with self._told():
             # Where there is one column, an empty line is an empty cell.
             several = len(self._names) > 1
-            convert = arrow_csv.ConvertOptions(column_types=types, null_values=[""])
+            convert = arrow_csv.ConvertOptions(column_types=types, null_values=[""], decimal_point=self._dialect.point)
             reader = self._open(convert, ignore_empty_lines=several)
         row = 0
         with reader:
@@ -87,11 +101,31 @@ class CsvFile(RecordFile):
     def close(self) -> None:
         """Nothing to do: the file is open only while it is read."""
 
-    def _require_few_columns(self) -> None:
+    def place(self, row: int) -> str:
+        return f"line {self._line(row)}"
+
+    def _line(self, row: int) -> int:
+        """The line of a row, counted from 1 as editors do. (The reader leaves out empty lines when it counts rows.)"""
+        several, left = len(self._names) > 1, row + 1  # names come first
+        with self._unpacked() as file:
+            for number, line in enumerate(file, 1):
+                if not several or line.strip(b"\r\n"):
+                    left -= 1
+                if left < 0:
+                    return number
+        return row + 2
+
+    def _unpacked(self) -> Any:
+        return gzip.open(self.path, "rb") if self.path.suffix.lower() == ".gz" else self.path.open("rb")
+
+    def _head(self) -> bytes:
+        with self._unpacked() as file:
+            return bytes(file.read(_BLOCK_BYTES))
+
+    def _require_few_columns(self, head: bytes) -> None:
         """Arrow needs kilobytes for each of them."""
-        with self.path.open("rb") as file:
-            lines = file.read(_BLOCK_BYTES).lstrip().splitlines()
-        count = lines[0].count(b",") + 1 if lines else 0
+        lines = head.lstrip().splitlines()
+        count = lines[0].count(self._dialect.separator.encode()) + 1 if lines else 0
         if count > _MOST_COLUMNS:
             raise UserError(f"{self.path}: {count:,} columns found, expected at most {_MOST_COLUMNS:,}")
 
@@ -100,7 +134,9 @@ class CsvFile(RecordFile):
             self.path,
             # One thread: only then do messages name the line.
             read_options=arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
-            parse_options=arrow_csv.ParseOptions(ignore_empty_lines=ignore_empty_lines),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=self._dialect.separator, ignore_empty_lines=ignore_empty_lines
+            ),
             convert_options=convert,
         )
 
@@ -117,7 +153,7 @@ class CsvFile(RecordFile):
                 self._refuse(pc.equal(column, b""), f"{where}: an empty cell", row, "text")
                 with damage_told(where, "not UTF-8 text"):
                     column = column.cast(pa.string())
-            else:
+            elif not (self._holes and pa.types.is_floating(column.type)):
                 self._refuse(column.is_null(), f"{where}: an empty cell", row, "a number")
             arrays[name] = np.asarray(column.to_numpy(zero_copy_only=False))
             if name in self._whole and arrays[name].dtype == np.float64:
@@ -129,7 +165,7 @@ class CsvFile(RecordFile):
         """Raise an error about the first marked row, if there is one."""
         at = pc.index(marks, True).as_py()
         if at >= 0:
-            raise UserError(f"{what} found in row {row + at}, expected {expected}")
+            raise UserError(f"{what} found in {self.place(row + at)}, expected {expected}")
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -141,12 +177,36 @@ class CsvFile(RecordFile):
             found = _CELL.search(str(error))
             if not found:
                 raise
-            column, line, cell = found.groups()
-            name = list(self._names)[int(column)]
-            raise UserError(f"{self.path}: {name}: {cell} found in line {line}, expected a number") from error
+            column, row, cell = found.groups()
+            name, place = list(self._names)[int(column)], self.place(int(row) - 2)  # the reader counts the names too
+            raise UserError(f"{self.path}: {name}: {cell} found in {place}, expected a number") from error
 
 
 _CELL = re.compile(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to \w+: invalid value (.*)\)$")
+
+
+def dialect_of(head: bytes) -> Dialect:
+    """Separator and decimal point of a table, from its first lines.
+
+    The separator is the one that parts the names, and the lines below into as many cells; a comma before anything else
+    where it does, since it is what the ending says.
+    """
+    lines = [line for line in head.decode("utf-8", "replace").splitlines()[:_LOOKED_AT] if line.strip()]
+    if len(lines) > 1 and len(head) >= _BLOCK_BYTES:
+        lines = lines[:-1]  # perhaps cut
+    counts = {one: [line.count(one) for line in lines] for one in _SEPARATORS}
+    separator = next(
+        (one for one in _SEPARATORS if lines and counts[one][0] and len(set(counts[one])) == 1),
+        max(_SEPARATORS, key=lambda one: counts[one][0]) if lines else ",",
+    )
+    cells = [cell.strip().strip('"') for line in lines[1:] for cell in line.split(separator)]
+    commas = separator != "," and any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells)
+    return Dialect(separator, "," if commas else ".")
+
+
+_SEPARATORS = (",", ";", "\t", "|")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
+_LOOKED_AT = 100
 
 
 def write_csv(path: Path, trajectories: Trajectories) -> None:

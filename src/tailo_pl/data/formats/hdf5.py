@@ -20,7 +20,7 @@ from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
 
 CHUNK_BYTES = 1 << 18
-_DAMAGED = "damaged or not an HDF5 file"
+DAMAGED = "damaged or not an HDF5 file"
 _USUAL = frozenset(name for names in ALIASES.values() for name in names)
 
 
@@ -41,7 +41,7 @@ class Hdf5File(RecordFile):
         # Datasets by name; instead of one that cannot be used, what it is.
         self._found: dict[str, h5py.Dataset | str] = {}
         try:
-            with damage_told(path, _DAMAGED):
+            with damage_told(path, DAMAGED):
                 self._find(self._file, "", set())
                 self.fields = {name: _field(item) for name, item in self._found.items()}
         except UserError:
@@ -49,7 +49,7 @@ class Hdf5File(RecordFile):
             raise
 
     def batches(self, names: Sequence[str]) -> Iterator[dict[str, NDArray[Any]]]:
-        with damage_told(self.path, _DAMAGED):
+        with damage_told(self.path, DAMAGED):
             columns = {name: self._column(name) for name in names}
             self.require_plausible(sum(column.decoded for column in columns.values()))
         self._require_apart(columns)
@@ -61,13 +61,28 @@ class Hdf5File(RecordFile):
         rows = self.rows_per_batch(names)
         for start in range(0, steps, rows):
             stop = min(start + rows, steps)
-            with damage_told(self.path, _DAMAGED):
+            with damage_told(self.path, DAMAGED):
                 batch = {name: self._read(name, column, start, stop) for name, column in columns.items()}
             yield batch
 
     def close(self) -> None:
-        with damage_told(self.path, _DAMAGED):
+        with damage_told(self.path, DAMAGED):
             self._file.close()
+
+    def attribute(self, group: str, name: str) -> Any:
+        """A plain number or text that a group bears; None: it has none of this name."""
+        with damage_told(self.path, DAMAGED):
+            found = self._file[group].attrs.get(name) if group in self._file else None
+            if isinstance(found, bytes):
+                return found.decode()
+            return found.item() if isinstance(found, np.generic) else found
+
+    def texts(self, name: str) -> list[str]:
+        """A dataset of short texts of one length, as robomimic keeps names."""
+        with damage_told(self.path, DAMAGED):
+            column = self._column(name, texts=True)
+            self.require_plausible(column.decoded)
+            return [text.decode() for text in column.read(0, column.rows).tolist()]
 
     def _find(self, group: h5py.Group, prefix: str, seen: set[int]) -> None:
         """Note every dataset below a group; links are noted, never followed."""
@@ -97,16 +112,19 @@ class Hdf5File(RecordFile):
             else:
                 self._found[name] = item
 
-    def _column(self, name: str) -> Column:
+    def _column(self, name: str, *, texts: bool = False) -> Column:
         """The dataset of a field, once everything it says about itself is known to be true."""
         item = self._found[name]
         where = f"{self.path}: {name}"
         if isinstance(item, str):
             raise UserError(f"{where}: {item} found, expected a dataset of this file")
-        if item.shape is None or item.ndim not in (1, 2):
+        if item.shape is None or item.ndim not in ((1,) if texts else (1, 2)):
             raise UserError(f"{where}: shape {item.shape} found, expected (steps,) or (steps, dim)")
         dtype = np.dtype(self.fields[name].dtype.str)
-        self.require_number(name, dtype)
+        if not texts:
+            self.require_number(name, dtype)
+        elif dtype.kind != "S":
+            raise UserError(f"{where}: type {dtype} found, expected texts of one length")
         if dtype.str[0] == ">" or not h5py.h5t.py_create(dtype, logical=True).equal(item.id.get_type()):
             raise UserError(f"{where}: an unusual number type found, expected little-endian integers or IEEE floats")
         size = self.path.stat().st_size
@@ -124,7 +142,9 @@ class Hdf5File(RecordFile):
     def _read(self, name: str, column: Column, start: int, stop: int) -> NDArray[Any]:
         array = column.read(start, stop)
         if array.dtype == bool and (array.view(np.uint8) > 1).any():
-            raise UserError(f"{self.path}: {name}: neither true nor false found in rows {start} to {stop - 1}")
+            raise UserError(
+                f"{self.path}: {name}: neither true nor false found in rows {start} to {stop - 1} (counted from 0)"
+            )
         return array
 
 
@@ -162,7 +182,7 @@ def _open(path: Path) -> h5py.File:
             pass
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}), expected an HDF5 file") from error
-    with damage_told(path, _DAMAGED):
+    with damage_told(path, DAMAGED):
         if not h5py.is_hdf5(path):
             raise UserError(f"{path}: not an HDF5 file")
         # No lock: the file may lie on a disk that has none, or that may only be read.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
@@ -13,15 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailo_pl.data import formats
-from tailo_pl.data.cache import save_labels
+from tailo_pl.data.cache import recorded, save_labels, save_names
 from tailo_pl.data.formats.array_files import ArrayFile, ArrayWriter
-from tailo_pl.data.formats.columns import FLAGS, VECTORS, Columns, FieldNames, resolve
+from tailo_pl.data.formats.columns import FLAGS, OPTION, VECTORS, Columns, FieldNames, resolve
 from tailo_pl.data.formats.record_file import BATCH_BYTES, RecordFile
-from tailo_pl.data.formats.step_reader import NUMBERS, Ending, StepReader
-from tailo_pl.data.trajectories import Recording, Trajectories
+from tailo_pl.data.formats.step_reader import NUMBERS, Care, Ending, StepReader
+from tailo_pl.data.formats.survey import Survey
+from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
 
 Opener = Callable[[Path], RecordFile]
+_CAREFUL = Care()
+_LISTED = 12
+log = logging.getLogger(__name__)
 
 
 def import_files(
@@ -33,7 +38,10 @@ def import_files(
     ignored: Iterable[str] = (),
     ending: Ending | None = None,
     exact: bool = False,
-    finite: bool = True,
+    care: Care = _CAREFUL,
+    option: str = OPTION,
+    telling: bool = False,
+    survey: Survey | None = None,
 ) -> None:
     """Write the recorded steps of all files, one after the other, into `folder` as a cache entry holds them.
 
@@ -49,27 +57,81 @@ def import_files(
             `columns.episode` is null.
         exact: keep the files' number types (of several files, one that holds the numbers of all); otherwise numbers
             become float32.
-        finite: refuse NaN and infinity; without, states, actions and rewards may hold them.
+        care: what to do about numbers that cannot be trained on.
+        option: how the user says which fields play a role.
+        telling: say which fields of the files are left out.
+        survey: looks at everything that is read.
     """
     ending = ending or Ending(whole_file=columns.episode is None)
     with ExitStack() as stack:
         files = [stack.enter_context(open_file(path)) for path in paths]
-        layouts = _agreed(files, [resolve(file.path, file.fields, columns, ignored) for file in files])
-        dtypes = _common_dtypes(files, layouts) if exact else None
+        layouts = _agreed(files, [resolve(file.path, file.fields, columns, ignored, option) for file in files])
+        if telling:
+            _tell_left_out(paths, layouts)
+        dtypes = _common_dtypes(files, layouts, holes=not care.finite) if exact else None
+        names = {role: _names(files[0], layouts[0], role) for role in VECTORS}
         writer = stack.enter_context(ArrayWriter(folder))
         starts: list[NDArray[np.int64]] = []
         origins: list[str] = []
+        dropped = clipped = 0
         for file, layout in zip(files, layouts, strict=True):
-            reader = StepReader(file, layout, ending, dtypes, finite)
+            looking = survey.of(file, layout, names) if survey else None
+            reader = StepReader(file, layout, ending, dtypes, care, option, looking)
             begun = reader.copy(writer) + writer.rows
             writer.rows += reader.rows
             starts.append(begun)
-            origins += [file.path.stem] * len(begun)
+            origins += [file.label] * len(begun)
+            dropped, clipped = dropped + reader.dropped, clipped + reader.clipped
+    if survey:
+        survey.finish()
     np.save(folder / "starts.npy", np.concatenate(starts))
     save_labels(folder, origins)
+    save_names(folder, names["observations"], names["actions"])
+    if care.drop_nan:
+        log.info("%s: %d of %d steps left out because of a NaN", told(paths), dropped, dropped + writer.rows)
+    if care.clip is not None and "actions" not in ignored:
+        log.info("%s: actions of %d of %d steps brought within their bounds", told(paths), clipped, writer.rows)
 
 
-def read_exactly(paths: Sequence[Path], columns: Columns | None = None, *, finite: bool = True) -> Trajectories:
+def told(paths: Sequence[Path]) -> str:
+    """Some files for people."""
+    return str(paths[0]) + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+
+
+def _tell_left_out(paths: Sequence[Path], layouts: Sequence[FieldNames]) -> None:
+    """One line for all files that leave out the same."""
+    groups: dict[tuple[str, ...], list[Path]] = {}
+    for path, layout in zip(paths, layouts, strict=True):
+        groups.setdefault(layout.left_out, []).append(path)
+    for left_out, alike in groups.items():
+        if left_out:
+            listed = ", ".join(left_out[:_LISTED])
+            more = f" and {len(left_out) - _LISTED} more" if len(left_out) > _LISTED else ""
+            log.info("%s: left out: %s%s", told(alike), listed, more)
+
+
+def _names(file: RecordFile, layout: FieldNames, role: str) -> list[str]:
+    """What the numbers of a role are called: by the file, or after its fields."""
+    names: list[str] = []
+    for name in layout.names.get(role, ()):
+        field = file.fields[name]
+        numbered = [f"{name}[{number}]" for number in range(field.width)] if field.width is not None else [name]
+        names += field.names or numbered
+    return names
+
+
+def read_exactly(
+    paths: Sequence[Path],
+    columns: Columns | None = None,
+    *,
+    care: Care = _CAREFUL,
+    open_file: Opener = formats.open_file,
+    ending: Ending | None = None,
+    ignored: Iterable[str] = (),
+    option: str = OPTION,
+    telling: bool = False,
+    survey: Survey | None = None,
+) -> Trajectories:
     """All steps of some files with the number types they have there, as memory maps of files that are gone.
 
     CSV does not say its number types: there float32 is what float32 can hold.
@@ -77,20 +139,29 @@ def read_exactly(paths: Sequence[Path], columns: Columns | None = None, *, finit
     Args:
         paths: the files.
         columns: which fields hold what.
-        finite: refuse NaN and infinity.
+        care: what to do about numbers that cannot be trained on.
+        open_file: opens one.
+        ending: where trajectories end when no field names episodes.
+        ignored: roles that are not wanted.
+        option: how the user says which fields play a role.
+        telling: say which fields of the files are left out.
+        survey: looks at everything that is read.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         folder = Path(scratch)
         try:
-            import_files(paths, formats.open_file, folder, columns or Columns(), exact=True, finite=finite)
+            import_files(
+                paths, open_file, folder, columns or Columns(), ignored=ignored, ending=ending, exact=True, care=care,
+                option=option, telling=telling, survey=survey,
+            )  # fmt: skip
         except OSError as error:
             raise UserError(f"{folder}: cannot write temporary files ({error.strerror}); set TMPDIR") from error
-        if all(path.suffix.lower() == ".csv" for path in paths):
+        if all(formats.ending_of(path)[:4] in (".csv", ".tsv") for path in paths):
             for path in folder.glob("*.npy"):
                 _narrow_file(path)
         arrays = {path.stem: np.load(path, mmap_mode="c", allow_pickle=False) for path in folder.glob("*.npy")}
-        origins, starts = arrays.pop("origins"), np.array(arrays.pop("starts"))
-        return Trajectories.of(Recording(starts=starts, **arrays), origins.tolist())
+        origins = arrays.pop("origins")
+        return Trajectories.of(recorded(arrays), origins)
 
 
 def _narrow_file(path: Path) -> None:
@@ -112,8 +183,8 @@ def _narrow_file(path: Path) -> None:
     path.with_suffix(".narrow").replace(path)
 
 
-def _common_dtypes(files: Sequence[RecordFile], layouts: Sequence[FieldNames]) -> dict[str, np.dtype[Any]]:
-    """For each role of numbers that stay as they are, the type that holds those of all files."""
+def _common_dtypes(files: Sequence[RecordFile], layouts: Sequence[FieldNames], holes: bool) -> dict[str, np.dtype[Any]]:
+    """For each role of numbers that stay as they are, the type that holds those of all files, and where asked NaN."""
     dtypes: dict[str, np.dtype[Any]] = {}
     for role in (*VECTORS, "rewards"):
         found = [
@@ -123,7 +194,7 @@ def _common_dtypes(files: Sequence[RecordFile], layouts: Sequence[FieldNames]) -
             if file.fields[name].dtype.kind in NUMBERS
         ]
         if found:
-            dtypes[role] = np.result_type(*found)
+            dtypes[role] = np.result_type(*found, *([np.float32] if holes else []))
     return dtypes
 
 

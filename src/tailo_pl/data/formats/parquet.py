@@ -34,10 +34,11 @@ class ParquetFile(RecordFile):
 
     Args:
         path: the file.
+        holes: let numbers be missing: they are NaN then.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, holes: bool = False) -> None:
+        self.path, self._holes = path, holes
         with damage_told(path, _DAMAGED):
             self._file = _opened(path)
             # Text is read as numbers and what they stand for: a long name may be repeated in a million rows.
@@ -71,6 +72,11 @@ class ParquetFile(RecordFile):
             row += len(table)
         with damage_told(self.path, _DAMAGED):
             self._require_consistent(names, row)
+
+    @property
+    def rows(self) -> int:
+        """How many the file announces."""
+        return int(self._file.metadata.num_rows)
 
     def close(self) -> None:
         self._file.close()
@@ -161,9 +167,11 @@ class ParquetFile(RecordFile):
 
     def _array(self, name: str, column: pa.Array, row: int) -> NDArray[Any]:
         where = f"{self.path}: {name}"
+        if self._holes and not pa.types.is_dictionary(column.type) and _is_number(_values(column.type)):
+            return self._with_holes(name, column)
         if column.null_count:
             missing = row + pc.index(column.is_null(), True).as_py()
-            raise UserError(f"{where}: nothing found in row {missing}, expected a value in every row")
+            raise UserError(f"{where}: nothing found in {self.place(missing)}, expected a value in every row")
         if pa.types.is_dictionary(column.type):
             return self._names(where, column)
         if not _is_list(column.type):
@@ -174,13 +182,28 @@ class ParquetFile(RecordFile):
             if (lengths != width).any():
                 odd = int(np.flatnonzero(lengths != width)[0])
                 raise UserError(
-                    f"{where}: {lengths[odd]} numbers found in row {row + odd}, expected the same in every row"
+                    f"{where}: {lengths[odd]} numbers found in {self.place(row + odd)}, expected the same in every row"
                 )
         values = column.flatten()
         if values.null_count:
             missing = row + pc.index(values.is_null(), True).as_py() // max(1, width or 1)
-            raise UserError(f"{where}: a number is missing in row {missing}, expected {width}")
+            raise UserError(f"{where}: a number is missing in {self.place(missing)}, expected {width}")
         return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), -1)
+
+    def _with_holes(self, name: str, column: pa.Array) -> NDArray[Any]:
+        """What is there, and NaN where nothing is."""
+        if not _is_list(column.type):
+            return np.asarray(column.to_numpy(zero_copy_only=False))
+        there = column.is_valid().to_numpy(zero_copy_only=False)
+        values, width = column.drop_null().flatten(), self.fields[name].width or 0
+        if len(values) != width * int(there.sum()):
+            raise UserError(f"{self.path}: {name}: lists of different lengths found, expected {width} numbers in each")
+        numbers = np.asarray(values.to_numpy(zero_copy_only=False)).reshape(-1, width)
+        if there.all():
+            return numbers
+        result = np.full((len(column), width), np.nan, dtype=np.result_type(numbers.dtype, np.float32))
+        result[there] = numbers
+        return result
 
     def _names(self, where: str, column: pa.Array) -> NDArray[Any]:
         """What numbers stand for in a column, once for all rows that share it."""

@@ -29,10 +29,12 @@ class Field:
     Args:
         dtype: of its numbers (booleans, integers or floats).
         width: numbers per step; None: a plain number rather than a vector.
+        names: what the file calls each of the numbers; None: it does not say.
     """
 
     dtype: np.dtype[Any]
     width: int | None = None
+    names: tuple[str, ...] | None = None
 
     @property
     def row_bytes(self) -> int:
@@ -68,6 +70,16 @@ class RecordFile(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def label(self) -> str:
+        """What people call the file."""
+        stem = self.path.stem
+        return Path(stem).stem if self.path.suffix.lower() == ".gz" else stem
+
+    def place(self, row: int) -> str:
+        """Where a row is, for people: the file's own line where it has lines."""
+        return f"row {row} (counted from 0)"
 
     def rows_per_batch(self, names: Sequence[str]) -> int:
         """How many rows of these fields to read at a time."""

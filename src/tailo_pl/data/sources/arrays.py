@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tailo_pl.data import cache
 from tailo_pl.data.settings import Task
-from tailo_pl.data.sources.files import given_bounds
+from tailo_pl.data.sources.imported import given_bounds
 from tailo_pl.data.sources.source import Bounds, Source
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError

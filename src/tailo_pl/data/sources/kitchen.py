@@ -142,6 +142,7 @@ def _trajectories(
         starts=np.append(0, last[:-1] + 1),
         actions=np.concatenate([one.actions for one in played]),
         rewards=np.concatenate([one.rewards for one in played]),
-        **ends,
+        terminals=ends["terminals"],
+        timeouts=ends["timeouts"],
     )
     return Trajectories.of(recording, ["expert" if order == EXPERT else "other" for order in orders])
