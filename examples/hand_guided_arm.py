@@ -138,7 +138,7 @@ def main(folder: Path, small: bool) -> tuple[float, float]:
     write_lerobot(folder / "teleoperated", [states for states, _ in logs], [actions for _, actions in logs])
     tailo("data", "inspect", str(folder / "hand_guided"))
     data = [f"source.ts={folder / 'hand_guided'}", f"source.ta={folder / 'teleoperated'}"]
-    budget = ["preset.pretrain_steps=150", "preset.formal_steps=300", "preset.policy_steps=600"] if small else []
+    budget = ["preset.pretrain_steps=200", "preset.formal_steps=700", "preset.policy_steps=700"] if small else []
     shares = {}
     for method in ("bc", "tailo"):
         given = [f"runs={folder / 'runs'}", f"name={method}", *budget]

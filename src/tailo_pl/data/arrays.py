@@ -44,7 +44,8 @@ def in_arrays(message: str, task: Task) -> str:
                 number = int(np.searchsorted(offsets, row, side="right")) - 1
                 return f"{lower}[{number}], step {row - offsets[number]}"
 
-            message = re.sub(r"\brow (\d+)", place, f"{name.lower()}: {message.removeprefix(f'{name}: ')}")
+            message = f"{name.lower()}: {message.removeprefix(f'{name}: ')}"
+            message = re.sub(r"\brow (\d+)(?: \(counted from 0\))?", place, message)
     message = re.sub(r"; choose the same for both with source\.\S+", "", message)
     return re.sub(r"\b(source|method|preset)\.(?=[a-z])", "", message)
 
