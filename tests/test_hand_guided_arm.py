@@ -21,6 +21,7 @@ def test_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec.loader.exec_module(example)
     bc, tailo = example.main(tmp_path / "arm", small=True)
     out = capsys.readouterr().out
+    assert tailo >= bc
     assert f"success of cloning all logs: {bc:.0%}" in out and "q2.pos" in out
     assert f"success with the hand-guided states (TAILO): {tailo:.0%}" in out
     run = tmp_path / "arm/runs/none/given/tailo/tailo"
