@@ -11,6 +11,7 @@ import click
 from click.exceptions import Exit, NoSuchCommand
 from click.shell_completion import shell_complete
 
+from tailo_pl.commands.advise import advise
 from tailo_pl.commands.compare import compare
 from tailo_pl.commands.completion import VARIABLE, completion
 from tailo_pl.commands.curate import curate
@@ -53,8 +54,8 @@ def app(context: click.Context) -> None:
 
 
 for command in (
-    train, fit, validate, evaluate, data, score, curate, table, compare, report, export, push, play, prepare, run,
-    completion,
+    train, fit, validate, evaluate, data, score, curate, table, compare, advise, report, export, push, play,
+    prepare, run, completion,
 ):  # fmt: skip
     app.add_command(command)
 

@@ -1,0 +1,67 @@
+"""What `tailo advise` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from tailo_pl.runs.advice import Choice, Judged
+from tailo_pl.runs.trials import Candidate
+from tailo_pl.screen import console, show
+
+
+def show_order(runs: Sequence[Judged], order: Sequence[Candidate]) -> None:
+    """The runs in the order in which they are worth trying."""
+    by_path = {str(run.path): run for run in runs}
+    table = Table(title="which to try first")
+    for column in ("run", "verdict", "where TS goes", "held-out", "trials", "expected"):
+        table.add_column(column, justify="left" if column in ("run", "verdict") else "right", overflow="fold")
+    for one in order:
+        run = by_path[one.run]
+        numbers = run.summary["verdict"]["numbers"]
+        share = numbers.get("followed")
+        table.add_row(
+            escape(one.run),
+            escape(run.summary["verdict"]["level"]),
+            "" if share is None else f"{share:.0%}",
+            f"{run.unexplained:.0%} of the mean's",
+            f"{one.successes:g} of {one.trials:g}" if one.trials else "",
+            f"{one.mean:.0%}",
+        )
+    show(table)
+    for run in runs:
+        console().print(f"{run.path}: {run.summary['verdict']['text']}", highlight=False, markup=False, soft_wrap=True)
+    console().print(
+        f"try {order[0].run} next, and tell: tailo advise ... --trial {order[0].run}=1 (or 0)",
+        highlight=False, markup=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+def show_agreement(one: Path, other: Path, correlation: float | None) -> None:
+    """How far two runs' discriminators rank the logs alike."""
+    if correlation is not None:
+        line = f"{one} and {other} rank the logs alike to {correlation:.2f} (Spearman)"
+        console().print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def show_choices(run_dir: Path, everything: Sequence[Choice], own: Choice, advised: Choice) -> None:
+    """What other values of alpha and gamma would do, and which to take."""
+    table = Table(title=f"the weights of {escape(str(run_dir))} with other values; nothing is trained for this")
+    for column in ("alpha", "gamma", "weight where TS goes", "TS covered", "logs that carry it", ""):
+        table.add_column(column, justify="right")
+    for one in everything:
+        mark = " and ".join(name for name, this in (("own", own), ("advised", advised)) if one is this)
+        shares = (f"{one.followed:.0%}", f"{one.covered:.0%}", f"{one.trajectories:.1f}")
+        table.add_row(f"{one.alpha:g}", f"{one.gamma:g}", *shares, mark)
+    show(table)
+    if advised is own:
+        console().print("its own alpha and gamma are as good as any of these", highlight=False)
+        return
+    line = (
+        f"next: the same command with method.alpha={advised.alpha:g} method.gamma={advised.gamma:g}, which reuses its "
+        f"discriminators: {advised.followed:.0%} of the weight would be where TS goes instead of {own.followed:.0%}"
+    )
+    console().print(line, highlight=False, markup=False, soft_wrap=True)

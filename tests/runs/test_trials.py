@@ -1,0 +1,82 @@
+"""Trials on the real thing: which policy to try next, kept in a file; and what is advised of stored scores."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tailo_pl.cli import main
+from tailo_pl.errors import UserError
+from tailo_pl.runs.advice import Choice, best
+from tailo_pl.runs.trials import Candidate, in_order, parse_trial, read_trials
+
+
+def test_numbers_decide_until_trials_do() -> None:
+    good, bad = Candidate("good", 0.9), Candidate("bad", 0.1)
+    assert [one.run for one in in_order([bad, good])] == ["good", "bad"]
+    failed, worked = Candidate("good", 0.9, trials=6, successes=0), Candidate("bad", 0.1, trials=6, successes=6)
+    assert [one.run for one in in_order([failed, worked])] == ["bad", "good"]
+    assert good.mean == pytest.approx(2.3 / 3) and failed.mean == pytest.approx(2.3 / 9)
+
+
+@given(st.floats(0, 1), st.integers(0, 50), st.data())
+def test_a_success_never_lowers_what_is_expected(promise: float, trials: int, data: st.DataObject) -> None:
+    successes = data.draw(st.integers(0, trials))
+    before = Candidate("a", promise, trials, successes)
+    assert 0 < before.mean < 1
+    assert Candidate("a", promise, trials + 1, successes + 1).mean > before.mean
+    assert Candidate("a", promise, trials + 1, successes).mean < before.mean
+
+
+def test_the_bandit_finds_the_best_policy_although_the_numbers_prefer_another() -> None:
+    rng = np.random.default_rng(0)
+    truth = {"a": 0.2, "b": 0.9, "c": 0.3}
+    known = {"a": Candidate("a", 0.9), "b": Candidate("b", 0.6), "c": Candidate("c", 0.8)}
+    tried = []
+    for _ in range(30):
+        run = in_order(list(known.values()))[0]
+        worked = float(rng.uniform() < truth[run.run])
+        known[run.run] = Candidate(run.run, run.promise, run.trials + 1, run.successes + worked)
+        tried.append(run.run)
+    assert tried[0] == "a" and tried[-10:].count("b") >= 8
+
+
+@pytest.mark.parametrize("text", ["runs/a", "runs/a=2", "runs/a=-1", "runs/a=yes", "=1", "runs/a=nan"])
+def test_a_trial_is_a_run_and_its_success(text: str) -> None:
+    assert parse_trial("runs/a=b=0.5") == ("runs/a=b", 0.5)
+    with pytest.raises(UserError, match="expected RUN=success with a success from 0 to 1"):
+        parse_trial(text)
+
+
+@pytest.mark.parametrize("text", ["[]", '{"schema": 1}', '{"schema": 1, "trials": {"a": [2]}}', "{"])
+def test_a_damaged_file_is_one_line(text: str, tmp_path: Path) -> None:
+    (tmp_path / "trials.json").write_text(text)
+    with pytest.raises(UserError, match=r"trials\.json: "):
+        read_trials(tmp_path / "trials.json")
+
+
+def test_more_weight_where_ts_goes_is_advised_only_where_it_gains() -> None:
+    own, little = Choice(1.25, 0.98, 0.60, 1.0, 30.0), Choice(2.0, 0.98, 0.61, 1.0, 25.0)
+    most, thin = Choice(4.0, 0.98, 0.95, 1.0, 20.0), Choice(8.0, 0.98, 1.0, 1.0, 1.2)
+    assert best([own, little], own) is own
+    assert best([own, little, most, thin], own) is most  # one log alone is too little
+    assert best([thin, most], thin) is most
+
+
+@pytest.mark.slow
+def test_advice_on_a_run(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "trials.json"
+    assert main(["advise", str(run_dir), "--trial", f"{run_dir}=1", "--trials", str(file)]) == 0
+    assert json.loads(file.read_text())["trials"] == {str(run_dir): [1.0]}
+    assert main(["advise", str(run_dir), "--trial", f"{run_dir}=0", "--trials", str(file)]) == 0
+    assert json.loads(file.read_text())["trials"] == {str(run_dir): [1.0, 0.0]}
+    out = capsys.readouterr().out
+    assert f"try {run_dir} next" in out and "1 of 2" in out and "nothing is trained for this" in out
+    assert main(["advise", str(run_dir), "--trial", "elsewhere=1", "--trials", str(file)]) == 2
+    assert main(["advise"]) == 2 and main(["advise", "nowhere"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 3
