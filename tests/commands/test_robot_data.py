@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.robot_sets import JOINTS, Logs, write_lerobot, write_robomimic, write_zarr
-from helpers.runs import small_run
+from helpers.runs import small, small_run
 
 from tailo_pl import cli
+from tailo_pl.data.formats import write_file
+from tailo_pl.data.trajectories import Recording, Trajectories
 
 
 @pytest.fixture
@@ -97,3 +99,23 @@ def test_a_run_remembers_how_its_data_was_read(folder: Path, capsys: pytest.Capt
     assert code == 0, err
     with np.load("new.npz") as scores:
         assert len(scores["score"]) == 7
+
+
+def test_plain_files_as_the_readme_prints_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`source.ts=expert.csv source.ta='logs/*.parquet'`: a table with times and notes, no episodes; logs beside it."""
+    logs = Logs(lengths=[20, 30, 25, 25])
+    lines = [f"{step / 10},{','.join(map(str, state))},ok" for step, state in enumerate(logs.states[:20].tolist())]
+    (folder / "expert.csv").write_text("timestamp,obs_0,obs_1,obs_2,note\n" + "\n".join(lines) + "\n")
+    (folder / "logs").mkdir()
+    for number in range(2):
+        rows = logs.episode // 2 == number
+        starts = np.flatnonzero(np.diff(logs.episode[rows], prepend=-1))
+        part = Recording(logs.states[rows], starts, logs.actions[rows])
+        write_file(folder / f"logs/{number}.parquet", Trajectories.of(part))
+    overrides = small(20, f"runs={folder}/runs", "name=a", "preset.held_out.trajectories=1")
+    code, _, err = tailo(
+        capsys, "train", "source=files", "source.ts=expert.csv", "source.ta=logs/*.parquet", *overrides
+    )
+    assert code == 0, err
+    assert "expert.csv: left out: timestamp, note (no numbers)" in err
+    assert "TS 20 states in 1" in err and "TA 100 steps in 4" in err

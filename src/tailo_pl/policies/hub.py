@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from tailo_pl.config.parsing import build
 from tailo_pl.data.formats.members import member, read_member_json
 from tailo_pl.data.hub import client, is_id
 from tailo_pl.errors import UserError, one_line
-from tailo_pl.files import write_json, write_text
+from tailo_pl.files import whole_folder, write_json, write_text
 from tailo_pl.models.policy import PolicyModule
 from tailo_pl.models.stage import SCHEMA
 from tailo_pl.runs.summary import read_summary
@@ -40,19 +38,12 @@ def write_hub_folder(run_dir: Path, out: Path) -> Path:
     if out.exists():
         raise UserError(f"{out}: already there; choose another --out, or delete it")
     policy, summary = load_run_policy(run_dir), read_summary(run_dir)
-    scratch = out.with_name(f".{out.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        scratch.mkdir(parents=True)
+    with whole_folder(out) as scratch:
         weights = {name: value.detach().clone().contiguous() for name, value in policy.state_dict().items()}
         _safetensors().save_file(weights, scratch / WEIGHTS, metadata={"format": "pt"})
         write_json(scratch / CONFIG, _config(policy))
         write_text(scratch / CARD, card(dict(summary), policy))
         _check(policy, load_hub_folder(scratch), out)
-        os.replace(scratch, out)
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written ({error.strerror or error})") from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return out
 
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ from tailo_pl.data.formats.damage import damage_told
 from tailo_pl.data.formats.lerobot import LeRobotSet
 from tailo_pl.data.formats.members import member, read_member_json
 from tailo_pl.errors import UserError
+from tailo_pl.files import whole_folder
 
 DATA_PATH = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 _FILE_MEGABYTES, _CHUNK_FILES = 100, 1000
@@ -50,18 +48,10 @@ def write_episodes(source: Path, kept: NDArray[np.bool_], out: Path) -> list[str
     """
     if out.exists():
         raise UserError(f"{out}: already there, expected the name of a new folder")
-    scratch = out.with_name(f".{out.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        with LeRobotSet(source) as data:
-            scratch.mkdir(parents=True)
-            places = _write_rows(data, kept, scratch)
-            left_out = _write_meta(data, kept, places, scratch)
+    data = LeRobotSet(source)
+    with whole_folder(out) as scratch:
+        left_out = _write_meta(data, kept, _write_rows(data, kept, scratch), scratch)
         _check(data, kept, scratch)
-        os.replace(scratch, out)
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written ({error.strerror or error})") from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return left_out
 
 
