@@ -100,9 +100,9 @@ def test_entries_of_the_cache_keep_their_names(monkeypatch: pytest.MonkeyPatch) 
     """People's data is not made again: names as they were when data was first made with these versions."""
     versions = {"mujoco": "3.10.0", "gymnasium": "1.4.0", "gymnasium-robotics": "1.4.2"}
     for module in (locomotion, pointmaze):
-        monkeypatch.setattr(module, "version", versions.__getitem__)
+        monkeypatch.setattr(module, "version_of", versions.__getitem__)
     names = {entry.name: Path(entry.path).name.rsplit("-", 1)[1] for entry in list_data("bundled")}
-    assert names == CACHED
+    assert CACHED.items() <= names.items()
     plain = Bundled("ant", LocomotionRecipe("ant"))
     assert plain.folder("expert").name == "ant-expert-227a9b7a8a338a09"
 
