@@ -92,6 +92,14 @@ def test_constant_dimensions_do_not_count(walks: np.ndarray) -> None:
     assert "degrees where TA has radians in all dimensions" in refused(ts, trajectories(wide, 30))
 
 
+def test_only_what_the_method_compares(walks: np.ndarray, ta: Trajectories) -> None:
+    """An expert with another body may tell two numbers of a state; the others mean nothing."""
+    ts = walks[315:330].copy()
+    ts[:, 2:] = 1e3
+    assert check_fit(trajectories(ts, 15), ta, trust=False, dimensions=[0, 1]) == []
+    assert "TA comes near 0%" in refused(ts, ta)
+
+
 def test_repeated_logs_are_not_infinitely_close(walks: np.ndarray) -> None:
     """TA that holds one walk a hundred times has no spacing of its own; a walk beside it is still one of its kind."""
     ta = trajectories(np.tile(walks[300:330], (100, 1)), 30)

@@ -72,7 +72,7 @@ def measured(cell: Cell, experiment: Experiment, run_dir: Path) -> dict[str, Any
     else:
         played, evaluation = evaluate(run_dir, EPISODES)
         returns = played.returns
-    keys = ("env", "setting", "method", "preset", "source", "seed", "data", "versions")
+    keys = ("env", "setting", "method", "preset", "source", "seed", "data", "verdict", "versions")
     return {
         "schema": 1,
         "cell": cell.name,

@@ -38,7 +38,12 @@ class _Range:
 
 
 def check_task(
-    task: Task, action_low: Sequence[float], action_high: Sequence[float], *, trust: bool = False
+    task: Task,
+    action_low: Sequence[float],
+    action_high: Sequence[float],
+    *,
+    trust: bool = False,
+    dimensions: Sequence[int] | None = None,
 ) -> list[str]:
     """Look at TS and TA before training.
 
@@ -47,6 +52,7 @@ def check_task(
         action_low: lower bound of each action.
         action_high: upper bound.
         trust: only remark on TS and TA that do not fit together, rather than refuse them.
+        dimensions: numbers of a state that the method compares; None: all.
 
     Returns:
         What is odd, a line each. What makes training meaningless is raised as `UserError`.
@@ -62,7 +68,7 @@ def check_task(
         *_short_trajectories(ta),
         *_constant_states(ts_range, ta_range),
         *_uncovered(ts, ts_range, ta_range),
-        *check_fit(ts, ta, trust=trust),
+        *check_fit(ts, ta, trust=trust, dimensions=dimensions),
         *_odd_actions(action_range, bounds),
     ]
 

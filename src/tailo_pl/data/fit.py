@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +20,18 @@ _PAIRS = 20_000  # of consecutive states looked at
 _FEW_PAIRS = 10
 
 
-def check_fit(ts: Trajectories, ta: Trajectories, *, trust: bool) -> list[str]:
+def check_fit(ts: Trajectories, ta: Trajectories, *, trust: bool, dimensions: Sequence[int] | None = None) -> list[str]:
     """What is odd, a line each.
 
     Args:
         ts: the expert's states, finite.
         ta: state-action trajectories, likewise.
         trust: say what would be refused, and go on.
+        dimensions: numbers of a state that the method compares; None: all.
     """
     if ta.steps < _LEAST_STEPS or len(ta) < _LEAST_TRAJECTORIES:
         return []
-    sample, states = Sample.of(ta), some_states(ts)
+    sample, states = Sample.of(ta, dimensions=dimensions), some_states(ts)
     ratios = sample.ratios(states)
     covered = float((ratios <= NEAR).mean())
     lines = list(_other_pace(ts, ta, sample))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,12 +40,21 @@ class Sample:
     spacing: float
 
     @classmethod
-    def of(cls, ta: Trajectories, count: int = TA_STATES) -> Sample:
-        """A sample of TA's steps, all alike."""
+    def of(cls, ta: Trajectories, count: int = TA_STATES, dimensions: Sequence[int] | None = None) -> Sample:
+        """A sample of TA's steps, all alike.
+
+        Args:
+            ta: the trajectories.
+            count: how many steps, at most.
+            dimensions: numbers of a state that count; None: all.
+        """
         rng = np.random.default_rng(0)
         positions = np.arange(ta.steps) if ta.steps <= count else np.sort(rng.choice(ta.steps, count, replace=False))
         states = _rows(ta, positions)
-        bare = cls(np.empty((0, 0), np.float32), np.empty(0, np.int64), states.mean(0), states.std(0), 0.0)
+        std = states.std(0)
+        if dimensions is not None:
+            std[~np.isin(np.arange(len(std)), dimensions)] = 0.0  # as where TA does not vary
+        bare = cls(np.empty((0, 0), np.float32), np.empty(0, np.int64), states.mean(0), std, 0.0)
         sample = bare._with(ta, positions)
         some = np.linspace(0, len(positions) - 1, min(TS_STATES, len(positions))).astype(np.int64)
         own = sample.trajectory[some]

@@ -30,7 +30,8 @@ def check(experiment: Experiment) -> None:
     env, source = experiment.config["env"], experiment.config["source"]
     if "keys" in env and "keys" in source and env["keys"] != source["keys"]:
         raise UserError(f"source.keys: {source['keys']} given, expected {env['keys']} as env.keys, for the same states")
-    odd = check_task(task, *experiment.action_bounds, trust=experiment.trust)
+    dimensions = experiment.config["method"].get("dimensions")
+    odd = check_task(task, *experiment.action_bounds, trust=experiment.trust, dimensions=dimensions)
     for line in (*other_bodies(experiment), *odd):
         log.warning("%s", line)
     method, setting = experiment.names["method"], experiment.names["setting"]

@@ -1,6 +1,7 @@
 """The verdict on a run: what its own numbers say of it without a simulator, in words.
 
-Which numbers count, and from where on, is what docs/verdict.md shows to predict the true score; AUROC does not.
+docs/verdict.md says what each number is and what has been measured of it. AUROC is not among them: it is best where the
+data is worst.
 Without torch: what only shows runs starts without it.
 """
 
