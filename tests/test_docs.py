@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs")
     for name in ("docs", "tools"):
         shutil.copytree(ROOT / name, folder / name)
-    for name in ("zensical.toml", "README.md"):
+    for name in ("zensical.toml", "README.md", "CONTRIBUTING.md"):
         shutil.copy(ROOT / name, folder / name)
     for name in ("src", "configs", "callbacks", "results"):
         (folder / name).symlink_to(ROOT / name)
@@ -55,7 +55,7 @@ def test_it_builds_strictly_and_needs_no_network(folder: Path) -> None:
         assert not re.findall(r"<link[^>]*rel=\"?(?:stylesheet|preconnect|preload)[^>]*https?:", text), name
     for name in ("load_policy", "get_params", "trajectory_weights", "StageModule", "Environment"):
         assert name in pages["api.html"]
-    table = (ROOT / "README.md").read_text().split("<!-- results:begin -->")[1].split("<!-- results:end -->")[0]
+    table = (ROOT / "docs/numbers.md").read_text().split("<!-- results:begin -->")[1].split("<!-- results:end -->")[0]
     for row in table.strip().splitlines()[2:]:
         assert row.split("|")[5].strip() in pages["results.html"]
     for key in (

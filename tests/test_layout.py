@@ -1,4 +1,4 @@
-"""The house is in order: rooms as the README lists them, small modules, data flowing one way."""
+"""The house is in order: rooms as CONTRIBUTING lists them, small modules, data flowing one way."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ LONGEST = 300  # lines of a module whose docstring does not say why it is longer
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if not path.is_symlink())
 
 
-def test_the_readme_lists_every_room_and_nothing_else() -> None:
-    text = (ROOT / "README.md").read_text().split("## Layout\n")[1].split("\n## ")[0]
+def test_contributing_lists_every_room_and_nothing_else() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text().split("## Layout\n")[1].split("\n## ")[0]
     rooms = set(re.findall(r"^      (\w+)/ ", text, re.MULTILINE))
     there = {path.name for path in PACKAGE.iterdir() if path.is_dir() and not path.is_symlink()} - {"__pycache__"}
     assert rooms == there

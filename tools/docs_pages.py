@@ -9,7 +9,7 @@ import json
 import re
 from pathlib import Path
 
-from ledger.tables import markdown_table
+from ledger.tables import readable_table
 
 ROOT = Path(__file__).parents[1]
 SYMBOLS = {
@@ -87,19 +87,19 @@ def configuration() -> str:
         page += ["", f"## `{group}`: {meaning}"]
         for path in sorted((configs / group).glob("*.yaml")):
             text = path.read_text()
-            page += ["", f"### `{group}={path.stem}`", "", description(text) or meaning.capitalize() + "."]
+            page += ["", f"### `{group}={path.stem}`", "", _cell(description(text)) or meaning.capitalize() + "."]
             rows = [] if path.stem == "tailo" else [row for row in settings(text) if row[0].split(".")[-1] != "name"]
             if rows:
                 page += ["", "| setting | value | meaning |", "|---|---|---|"]
             for key, value, comment in rows:
                 name = key if key.startswith(f"{group}.") else f"{group}.{key}"
-                page.append(f"| `{name}` | `{_cell(value)}` | {_cell(comment)} |")
+                page.append(f"| `{name}` | `{value.replace('|', chr(92) + '|')}` | {_cell(comment)} |")
     return "\n".join(page) + "\n"
 
 
 def results() -> str:
     """Every cell of results/."""
-    table = markdown_table([json.loads(path.read_text()) for path in sorted((ROOT / "results").glob("*.json"))])
+    table = readable_table([json.loads(path.read_text()) for path in sorted((ROOT / "results").glob("*.json"))])
     return (
         "# Results\n\nMean ± standard deviation over seeds of the trained policy over 100 fresh episodes. Every number "
         "is in `results/`, one file per cell; `make results` measures what is missing. The data "
@@ -109,7 +109,7 @@ def results() -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    return re.sub(r"[|*]", r"\\\g<0>", text)  # or Markdown takes two asterisks for emphasis and swallows them
 
 
 if __name__ == "__main__":

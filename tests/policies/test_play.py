@@ -17,6 +17,7 @@ from tailo_pl.envs.locomotion import Locomotion
 from tailo_pl.envs.pointmaze import PointMaze
 from tailo_pl.envs.simulator import Drawn
 from tailo_pl.errors import UserError
+from tailo_pl.policies.film import record
 from tailo_pl.policies.render import pictures
 
 
@@ -57,6 +58,14 @@ def test_the_picture_follows_the_pose(renderer: None) -> None:
     assert np.array_equal(first, same) and not np.array_equal(first, bent)
 
 
+def test_episodes_side_by_side_last_some_seconds(renderer: None, run_dir: Path, tmp_path: Path) -> None:
+    path = tmp_path / "play.mp4"
+    played = record(run_dir, path, episodes=3, width=64, height=48, side_by_side=True)
+    with imageio.get_reader(path) as reader:
+        seconds, film = reader.get_meta_data()["duration"], [np.asarray(picture) for picture in reader]
+    assert len(played) == 3 and film[0].shape == (48, 3 * 64, 3) and seconds >= 3
+
+
 @pytest.mark.parametrize("name", ["play.gif", "play.mp4"])
 def test_a_film(renderer: None, run_dir: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["play", str(run_dir), "--out", str(tmp_path / name), "--width", "64", "--height", "48"]
@@ -66,7 +75,8 @@ def test_a_film(renderer: None, run_dir: Path, tmp_path: Path, name: str, capsys
     with imageio.get_reader(tmp_path / name) as reader:
         film = [np.asarray(picture)[..., :3] for picture in reader]
     # Two episodes of 200 steps of 0.01 s at most 30 a second: every third. (A gif drops pictures that do not change.)
-    assert film[0].shape == (48, 64, 3) and 60 <= len(film) <= 134
+    # Its last picture stays for a second.
+    assert film[0].shape == (48, 64, 3) and 60 <= len(film) <= 134 + 34
     assert film[0].std() > 5 and any(not np.array_equal(film[0], later) for later in film)
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert cli.main(arguments) == 2

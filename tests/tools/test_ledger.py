@@ -59,9 +59,10 @@ def test_only_missing_cells_are_run_and_each_is_written_whole(tmp_path: Path, mo
     assert cell["seed"] == 1 and cell["episodes"] == 2 and len(cell["returns"]) == 2
     assert cell["command"].startswith("tailo train env=pointmaze method=bc")
     assert cell["data"]["fingerprint"] and cell["versions"]["torch"] and cell["cpu_seconds"] > 0
-    (tmp_path / "README.md").write_text("before\n<!-- results:begin -->\nold\n<!-- results:end -->\nafter\n")
+    (tmp_path / "docs").mkdir(exist_ok=True)
+    (tmp_path / "docs/numbers.md").write_text("before\n<!-- results:begin -->\nold\n<!-- results:end -->\nafter\n")
     write_tables(cells.parent, tmp_path)
-    text = (tmp_path / "README.md").read_text()
+    text = (tmp_path / "docs/numbers.md").read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
     assert "| pointmaze | examples | bc | fast |" in text and "seed=0,1" in text
 

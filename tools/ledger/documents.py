@@ -11,13 +11,13 @@ from tailo_pl.files import write_text
 
 from .tables import comparison_table, markdown_table
 
-DOCUMENTS = ("README.md", "docs/baselines.md")
+DOCUMENTS = ("docs/numbers.md", "docs/baselines.md")
 
 
 def write_tables(folder: Path, root: Path = Path()) -> None:
     """Rewrite the parts of the documents that stand between markers: `results`, `comparison`.
 
-    The README's results are those of TAILO and plain cloning; docs/results.md has all of them.
+    Those of docs/numbers.md are TAILO's and plain cloning's; docs/results.md has all of them.
     """
     cells = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
     own = [cell for cell in cells if cell["method"] in ("tailo", "bc")]

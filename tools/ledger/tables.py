@@ -39,6 +39,28 @@ def markdown_table(cells: Cells) -> str:
     return "\n".join(lines) + "\n"
 
 
+def readable_table(cells: Cells) -> str:
+    """The same for people: what a row has beyond its names in a column of its own, and the commands below."""
+    lines = [
+        "| env | setting | method | preset | options | score | seeds | CPU s per run |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    commands = []
+    for overrides, group in _groups(cells):
+        first, scores = group[0], [cell["score"] for cell in group]
+        options = [one for one in overrides if one.split("=")[0] not in ("env", "setting", "method", "preset")]
+        shown = ",".join(str(cell["seed"]) for cell in sorted(group, key=lambda cell: cell["seed"]))
+        spread = f" ± {np.std(scores):.1f}" if len(scores) > 1 else ""
+        lines.append(
+            f"| {first['env']} | {first['setting']} | {first['method']} | {first['preset']} "
+            f"| {' '.join(f'`{one}`' for one in options)} | {np.mean(scores):.1f}{spread} | {len(scores)} "
+            f"| {np.mean([cell['cpu_seconds'] for cell in group]):.0f} |"
+        )
+        commands.append(f"tailo train -m {' '.join(overrides)} seed={shown}")
+    listed = "\n".join(commands)
+    return "\n".join(lines) + f"\n\n## Commands\n\nIn the order of the rows:\n\n```text\n{listed}\n```\n"
+
+
 def comparison_table(cells: Cells) -> str:
     """Methods down, tasks across: mean score and its 95 % interval; bold where that reaches the leader's.
 

@@ -15,17 +15,23 @@ from tailo_pl.commands.options import PATH, trusting
 @click.option("--out", type=PATH, default=Path("play.mp4"), help="The film; also .gif.")
 @click.option("--episodes", type=int, default=1, help="How many are filmed.")
 @click.option("--seed", type=int, help="Decides the initial states.  [default: the run's seed]")
+@click.option("--side-by-side", is_flag=True, help="Show all episodes at once.")
 @click.option("--width", type=int, default=640, help="Of the picture.")
 @click.option("--height", type=int, default=480, help="Of the picture.")
 @trusting
-def play(run_dir: Path, out: Path, episodes: int, seed: int | None, width: int, height: int) -> None:
+def play(
+    run_dir: Path, out: Path, episodes: int, seed: int | None, side_by_side: bool, width: int, height: int
+) -> None:
     """Film the policy: tailo play RUN --out play.mp4."""
     renderer = os.environ.get("MUJOCO_GL")
     os.environ["MUJOCO_GL"] = "disable"  # here: the process that draws gets it, and a bad choice would end the import
     try:
         from tailo_pl.policies.film import record
 
-        played = record(run_dir, out, episodes=episodes, seed=seed, width=width, height=height, renderer=renderer)
+        size = {"width": width, "height": height}
+        played = record(
+            run_dir, out, episodes=episodes, seed=seed, **size, renderer=renderer, side_by_side=side_by_side
+        )
     finally:
         del os.environ["MUJOCO_GL"]
         if renderer is not None:

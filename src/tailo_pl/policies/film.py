@@ -5,22 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tailo_pl.envs.evaluation import episode_seeds, play
 from tailo_pl.envs.simulator import Drawn
 from tailo_pl.errors import UserError, require_range
 from tailo_pl.files import whole_file
 from tailo_pl.models.acting import actor
-from tailo_pl.policies.render import pictures
+from tailo_pl.policies.render import Picture, pictures
 from tailo_pl.runs.folder import load_run
 from tailo_pl.runs.trained import load_run_policy
 
 SUFFIXES = (".mp4", ".gif")
-PICTURES_PER_SECOND = 30  # at most; the film runs as fast as the task does
+PICTURES_PER_SECOND = 30  # at most; the film runs as fast as the task does, unless it would be over at once
+SHORTEST = 3.0  # seconds of a film
+HELD = 1.0  # seconds for which its last picture stays
 
 
 class Played(NamedTuple):
@@ -40,8 +44,11 @@ def record(
     width: int = 640,
     height: int = 480,
     renderer: str | None = None,
+    side_by_side: bool = False,
 ) -> list[Played]:
     """Play a finished run's policy and write what it does as `.mp4` or `.gif`, whole or not at all.
+
+    A film lasts some seconds: shorter episodes are shown slower, and the last picture stays for a moment.
 
     Args:
         run_dir: the run.
@@ -51,6 +58,7 @@ def record(
         width: in pixels, even.
         height: in pixels, even.
         renderer: a value of MUJOCO_GL; None: whichever works without a screen.
+        side_by_side: show all episodes at once, `width` each; one that has ended stays as it is.
     """
     _check(path, episodes, width, height)
     experiment = load_run(run_dir)
@@ -64,20 +72,31 @@ def record(
             name = experiment.names["env"]
             raise UserError(f"{run_dir}: env {name} cannot be filmed, expected one that MuJoCo simulates")
         seeds = episode_seeds(experiment.config["seed"] if seed is None else seed, "play", episodes)
-        returns, lengths, terminated, poses = np.zeros(episodes), [0] * episodes, [False] * episodes, []
+        returns, lengths, terminated = np.zeros(episodes), [0] * episodes, [False] * episodes
+        poses: list[list[NDArray[np.float64]]] = [[] for _ in range(episodes)]
         for moment in play(simulator, actor(policy), seeds.tolist()):
             number = int(moment.episodes[0])
             returns[number] += moment.step.rewards[0]
             lengths[number] += 1
             terminated[number] = bool(moment.step.terminated[0])
-            poses.append(simulator.pose(0))
+            poses[number].append(simulator.pose(0))
         model, step_seconds = simulator.model, simulator.step_seconds
     finally:
         simulator.close()
     every = max(1, round(1 / (step_seconds * PICTURES_PER_SECOND)))
-    with _film(path, 1 / (step_seconds * every)) as film:
-        for picture in pictures(model, np.array(poses[::every]), width, height, renderer):
-            film.append_data(picture)
+    parts = [np.array(episode[::every]) for episode in poses]
+    if not side_by_side:
+        parts = [np.concatenate(parts)]
+    count = max(map(len, parts))
+    per_second = min(1 / (step_seconds * every), count / SHORTEST)
+    with _film(path, per_second) as film:
+        drawn = [pictures(model, part, width, height, renderer) for part in parts]
+        last: list[Picture] = []
+        for now in zip_longest(*drawn):
+            last = [old if new is None else new for new, old in zip(now, last or now, strict=True)]
+            film.append_data(np.hstack(last))
+        for _ in range(round(per_second * HELD)):
+            film.append_data(np.hstack(last))
     return [Played(*one) for one in zip(returns.tolist(), lengths, terminated, strict=True)]
 
 
