@@ -57,9 +57,7 @@ def test_command_and_options_exist(page: str, line: str) -> None:
         command = command.commands[name]
     known = {option for parameter in command.params for option in parameter.opts}
     if command.name in ("fit", "validate"):  # Lightning CLI's options stand behind them
-        known |= {
-            word.split("=")[0].rstrip("+") for word in words if word.startswith(("--trainer.", "--model.", "--data."))
-        }
+        known |= {word.split("=")[0] for word in words if word.startswith(("--trainer.", "--model.", "--data."))}
         known |= {"--config", "--ckpt_path", "--print_config", "--options"}
     for word in words:
         if word.startswith("--"):
