@@ -16,7 +16,7 @@ from tailo_pl.errors import UserError
 @click.option("--trials", "file", type=PATH, default=Path("trials.json"), help="Where trials are kept.")
 @composing
 def advise(given: tuple[str, ...], trials: tuple[str, ...], file: Path) -> None:
-    """Choose without a simulator: tailo advise RUN... or source=...
+    """Choose without a simulator: tailo advise RUN or source=FILES.
 
     Of one run: which alpha and gamma its own scores speak for. Of several: which is the most promising, and with
     --trial which to try next on the real thing.
