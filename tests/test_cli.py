@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -289,8 +290,9 @@ def test_what_was_fitted_is_a_run(finished: Path) -> None:
 def test_a_fitted_stage_before_the_last_is_gone_on_with(finished: Path) -> None:
     done = tailo(finished, "fit", "--config", str(RUN / "formal/config.yaml"), "--trainer.max_steps=12")
     assert done.returncode == 0, done.stderr
-    folder = finished / "fits/a-formal"
-    assert f"`tailo train resume={folder.relative_to(finished)}` trains" in done.stdout
+    told = re.search(r"`tailo train resume=(fits/a-formal\S*)` trains", done.stdout)
+    assert told is not None, done.stdout
+    folder = finished / told[1]
     resumed = tailo(finished, "train", f"resume={folder}")
     assert resumed.returncode == 0, resumed.stderr
     summary = json.loads((folder / "summary.json").read_text())

@@ -258,14 +258,21 @@ class TAILO:
         if isinstance(self.overrides, str):
             raise UserError(f"overrides: {self.overrides!r} given, expected a list of key=value")
 
-        def change(config: dict[str, Any]) -> None:
+        asked = ["source=arrays", f"preset={self.preset}", *chosen, *self.overrides]
+
+        def given(config: dict[str, Any]) -> None:
             config["seed"], config["source"]["folder"] = self.seed, ""
             for name in ("alpha", "beta_1", "beta_2", "eta_p", "gamma", "lipschitz", "score"):
                 config["method"][name] = getattr(self, name)
-            held_out = config["preset"]["held_out"]  # little data has no trajectories to spare
-            held_out["trajectories"] = min(held_out["trajectories"], (len(task.ta) - 1) // 2)
 
-        resolved = composed_config(["source=arrays", f"preset={self.preset}", *chosen, *self.overrides], change)
+        held_out = composed_config(asked, given)["preset"]["held_out"]["trajectories"]
+
+        def sparing(config: dict[str, Any]) -> None:
+            given(config)
+            # Little data has no trajectories to spare.
+            config["preset"]["held_out"]["trajectories"] = min(held_out, (len(task.ta) - 1) // 2)
+
+        resolved = composed_config(asked, sparing)
         # Only now: a path may hold what would be taken for a reference to another setting.
         resolved["runs"], resolved["name"] = str(root), f"fit-{uuid.uuid4().hex[:12]}"
         resolved["source"]["folder"] = str(data)

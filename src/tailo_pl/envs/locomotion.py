@@ -101,6 +101,8 @@ class LocomotionRows(StateRows):
     ) -> None:
         if pad_contact_forces and task != "ant":
             raise UserError(f"pad_contact_forces: {task} has no contact forces, only ant has")
+        if task not in _TASKS:
+            raise UserError(f"task: {task!r} given, expected one of {', '.join(sorted(_TASKS))}")
         self._task = _TASKS[task]
         super().__init__(load_model(task, body), rows, self._task.frame_skip, threads)
         self._progress = np.zeros(rows)  # position along the track as the reward sees it
