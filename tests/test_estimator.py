@@ -185,7 +185,7 @@ def test_wrong_data_is_one_line(ts: Any, ta: Any, message: str, tmp_path: Path) 
         ({"beta_1": 0}, "beta_1: 0.* given"),
         ({"alpha": "much"}, "alpha"),
         ({"preset": "slow"}, "preset: 'slow' given, expected one of fast, paper"),
-        ({"overrides": ["method.alhpa=1"]}, "alhpa: unknown key"),
+        ({"overrides": ["method.alhpa=1"]}, r"^alhpa: unknown key \(did you mean alpha\?\)"),
         ({"overrides": "env=hopper"}, "overrides: 'env=hopper' given, expected a list"),
         ({"action_low": -1}, "action_low, action_high: only one of them given"),
         ({"action_low": [-1, -1, -1], "action_high": 1}, "action_low: .* expected 2 finite numbers"),

@@ -102,7 +102,8 @@ def test_entries_of_the_cache_keep_their_names(monkeypatch: pytest.MonkeyPatch) 
     for module in (locomotion, pointmaze):
         monkeypatch.setattr(module, "version_of", versions.__getitem__)
     names = {entry.name: Path(entry.path).name.rsplit("-", 1)[1] for entry in list_data("bundled")}
-    assert CACHED.items() <= names.items()
+    pinned = {name for name in names if not name.startswith(("antmaze", "kitchen"))}
+    assert {name: names[name] for name in pinned} == CACHED
     plain = Bundled("ant", LocomotionRecipe("ant"))
     assert plain.folder("expert").name == "ant-expert-227a9b7a8a338a09"
 
