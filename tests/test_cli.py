@@ -250,16 +250,17 @@ def test_an_interrupted_run_says_so_and_counts_as_unfinished(tmp_path: Path, sig
         ["train", "method.beta1=1"],
         ["train", "method.alpha=-1"],
         ["train", "setting.count=0"],
+        ["train", "env=kitchen", "env.data.experts=0"],
         ["train", "source=files", "source.ts=nowhere.csv", "source.ta=nowhere.csv"],
     ],
     ids=" ".join,
 )
-def test_answers_that_need_no_training_import_no_torch(tmp_path: Path, arguments: list[str]) -> None:
+def test_answers_without_training_import_neither_torch_nor_a_simulator(tmp_path: Path, arguments: list[str]) -> None:
     (tmp_path / "logs.csv").write_text("obs_0,act_0,episode\n1,2,0\n2,3,0\n")
     (tmp_path / "runs").mkdir()
     code = f"import sys; from tailo_pl.cli import main; main({arguments!r}); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert not {"torch", "lightning", "matplotlib"} & set(done.stdout.splitlines()[-1].split())
+    assert not {"torch", "lightning", "matplotlib", "mujoco", "gymnasium"} & set(done.stdout.splitlines()[-1].split())
 
 
 def test_what_was_fitted_is_a_run(finished: Path) -> None:

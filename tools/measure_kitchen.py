@@ -20,7 +20,8 @@ from tailo_pl.data.sources.bundled import Bundled
 from tailo_pl.data.sources.kitchen import Episode, KitchenRecipe, mixed_episodes
 from tailo_pl.data.timeline import NEVER, first_done
 from tailo_pl.data.trajectories import Trajectories
-from tailo_pl.envs.kitchen import SUBTASKS, Kitchen
+from tailo_pl.envs.kitchen import Kitchen
+from tailo_pl.envs.kitchen_tasks import SUBTASKS
 
 PATH = Path(__file__).parents[1] / "src" / "tailo_pl" / "experts" / "kitchen.json"
 

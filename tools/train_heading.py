@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from tailo_pl.envs import umaze
-from tailo_pl.envs.antmaze import FRAME_SKIP, ORIGIN, REACHED, maze_model
+from tailo_pl.envs.antmaze import FRAME_SKIP, ORIGIN, maze_model
 from tailo_pl.envs.bodies import load_model
 from tailo_pl.envs.state_rows import Floats, StateRows
 from tailo_pl.experts import CLIPPED, NpzPolicy, load_expert
@@ -83,7 +83,7 @@ class Drill(StateRows):
         """Tell every row where to head next."""
         if self._kind == "maze":
             places = self.states[:, :2] + ORIGIN
-            self._new_goals(np.flatnonzero(np.linalg.norm(places - self._goals, axis=1) < REACHED))
+            self._new_goals(np.flatnonzero(np.linalg.norm(places - self._goals, axis=1) < umaze.REACHED))
             self.headings = pursue(places, self._goals)
             return
         due = np.flatnonzero(self._elapsed >= self._change)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-
-from rich.console import Console
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from tailo_pl.runs.launch import terminal
+
+if TYPE_CHECKING:  # most mistakes are one line, which needs none of it
+    from rich.console import Console
+    from rich.table import Table
 
 WIDE = 1000  # columns of plain text: whoever reads it cuts lines, if anyone
 
@@ -20,6 +22,8 @@ def is_plain(*, stderr: bool = False) -> bool:
 
 def console(*, stderr: bool = False) -> Console:
     """A console of standard output or standard error, without a single escape code where text is to be plain."""
+    from rich.console import Console
+
     file = terminal() if stderr else None
     if not is_plain(stderr=stderr):
         return Console(file=file)
@@ -35,6 +39,8 @@ def counted(number: int, noun: str) -> str:
 
 def show(table: Table) -> None:
     """Print a table: framed on a terminal, otherwise as columns set apart by spaces, one line per row."""
+    from rich.console import Console
+
     if not is_plain():
         Console().print(table)
         return

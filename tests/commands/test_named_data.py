@@ -14,7 +14,8 @@ from helpers.runs import small
 
 from tailo_pl import cli
 from tailo_pl.data.sources.d4rl_datasets import DATASETS, dataset_path
-from tailo_pl.envs.kitchen import SUBTASKS, Kitchen
+from tailo_pl.envs.kitchen import Kitchen
+from tailo_pl.envs.kitchen_tasks import SUBTASKS
 
 SMALL = small(5, "preset.held_out.trajectories=1", "name=a")
 WIDTHS = {"hopper": (11, 3), "halfcheetah": (17, 6), "walker2d": (17, 6), "ant": (111, 8)}

@@ -40,10 +40,10 @@ def test_what_is_refused_at_once_the_classes_refuse_too(name: str) -> None:
     if math.isfinite(limit.high):
         beyond.append(limit.high if limit.closed[1] == ")" else limit.high + 1)
     for value in beyond:
-        given, usual = DictConfig({}), DictConfig({})
+        given = DictConfig({})
         OmegaConf.update(given, name, int(value), force_add=True)
         with pytest.raises(UserError, match=f"^{name}: {value:.0f} given, expected a number in "):
-            require_values(given, usual, [f"{name}={value:.0f}"])
+            require_values(given, {name: None})
     with pytest.raises(UserError):
         check_stages(read_experiment(composed_config(overrides, put(name, int(beyond[-1])))))
 

@@ -11,7 +11,7 @@ import pytest
 from tailo_pl.commands.catalogue import list_data
 from tailo_pl.data.progress import listener
 from tailo_pl.data.recorder import record
-from tailo_pl.data.sources import locomotion, pointmaze
+from tailo_pl.data.sources import antmaze, kitchen, locomotion, pointmaze
 from tailo_pl.data.sources.bundled import Bundled
 from tailo_pl.data.sources.locomotion import LocomotionRecipe, Rollouts, make
 from tailo_pl.envs.locomotion import Locomotion
@@ -24,6 +24,11 @@ CACHED = {
     "ant/medium-replay": "0362d02a8c91feca",
     "ant/mismatch": "e8973dc0324dbeea",
     "ant/random": "fc1278cfe1e98fd7",
+    "antmaze/demonstration": "0fe8b98669f41fb5",
+    "antmaze/diverse": "c09e689f712026a2",
+    "antmaze/goal": "b67725c6b327cd9d",
+    "antmaze/point": "2a79ba59e9478cdd",
+    "antmaze/random": "79150733ff5edfb3",
     "halfcheetah/expert": "54ddd77df47c340a",
     "halfcheetah/medium": "8406a2c2f325446b",
     "halfcheetah/medium-expert": "0248f12ab8aa59de",
@@ -35,6 +40,8 @@ CACHED = {
     "hopper/medium-expert": "daf3acc48ec90e30",
     "hopper/medium-replay": "942e6c754c3363f7",
     "hopper/random": "74c37fe99e133153",
+    "kitchen/complete": "79e094dcf1c43827",
+    "kitchen/mixed": "a9d01b1f3f215587",
     "pointmaze/directions": "7d802e9b64d38ee5",
     "walker2d/expert": "5c977ecfac4f08d7",
     "walker2d/medium": "d336ff6fec9839ab",
@@ -99,11 +106,10 @@ def test_identity_follows_seed_policy_and_simulator() -> None:
 def test_entries_of_the_cache_keep_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """People's data is not made again: names as they were when data was first made with these versions."""
     versions = {"mujoco": "3.10.0", "gymnasium": "1.4.0", "gymnasium-robotics": "1.4.2"}
-    for module in (locomotion, pointmaze):
+    for module in (antmaze, kitchen, locomotion, pointmaze):
         monkeypatch.setattr(module, "version_of", versions.__getitem__)
     names = {entry.name: Path(entry.path).name.rsplit("-", 1)[1] for entry in list_data("bundled")}
-    pinned = {name for name in names if not name.startswith(("antmaze", "kitchen"))}
-    assert {name: names[name] for name in pinned} == CACHED
+    assert names == CACHED
     plain = Bundled("ant", LocomotionRecipe("ant"))
     assert plain.folder("expert").name == "ant-expert-227a9b7a8a338a09"
 

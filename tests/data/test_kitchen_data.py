@@ -14,12 +14,13 @@ from tailo_pl.data.sources.kitchen import (
     Episode,
     KitchenRecipe,
     complete_episodes,
-    make,
     mixed_episodes,
 )
-from tailo_pl.envs.kitchen import SUBTASKS, done, goal_numbers, positions
+from tailo_pl.data.sources.kitchen_recording import make
+from tailo_pl.envs.kitchen import done, goal_numbers, positions
+from tailo_pl.envs.kitchen_tasks import SUBTASKS
 from tailo_pl.errors import UserError
-from tailo_pl.experts.kitchen.demonstrator import CALM, Disturbances
+from tailo_pl.experts.kitchen.disturbances import CALM, Disturbances
 
 
 def test_the_sequences_of_the_mixed_part() -> None:

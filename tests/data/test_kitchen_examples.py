@@ -11,7 +11,8 @@ from tailo_pl.data.kitchen_examples import KitchenExamples
 from tailo_pl.data.settings import Task
 from tailo_pl.data.timeline import Timeline
 from tailo_pl.data.trajectories import Recording, Trajectories
-from tailo_pl.envs.kitchen import SUBTASKS, Kitchen, Layout, laid_out
+from tailo_pl.envs.kitchen import Kitchen, laid_out
+from tailo_pl.envs.kitchen_tasks import SUBTASKS, Layout
 from tailo_pl.errors import UserError
 
 KETTLE, MICROWAVE = 23 + 9, 22 + 9  # columns of FrankaKitchen's layout

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from tailo_pl.envs.environment import Environment
 from tailo_pl.envs.evaluation import run_episodes, summarise
 from tailo_pl.envs.gym_rows import MujocoRows
-from tailo_pl.envs.kitchen import SUBTASKS, Kitchen, KitchenEpisode, Layout, goal_numbers, laid_out, positions
+from tailo_pl.envs.kitchen import Kitchen, KitchenEpisode, goal_numbers, laid_out, positions
+from tailo_pl.envs.kitchen_tasks import SUBTASKS, Layout
 from tailo_pl.errors import UserError
 
 # D4RL's kitchen: where each thing lies among the 30 positions, and where it should be.

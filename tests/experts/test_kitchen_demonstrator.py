@@ -7,9 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tailo_pl.envs.kitchen import SUBTASKS, KitchenEpisode, done, positions
+from tailo_pl.envs.kitchen import KitchenEpisode, done, positions
+from tailo_pl.envs.kitchen_tasks import SUBTASKS
 from tailo_pl.experts.kitchen.arm import Arm, Pose, Reach
-from tailo_pl.experts.kitchen.demonstrator import CALM, Demonstrator, Disturbances, Trouble, demonstrate
+from tailo_pl.experts.kitchen.demonstrator import Demonstrator, demonstrate
+from tailo_pl.experts.kitchen.disturbances import CALM, Disturbances, Trouble
 from tailo_pl.experts.kitchen.skills import SKILLS
 
 HORIZON = 280

@@ -8,7 +8,7 @@ import numpy as np
 
 from tailo_pl.data.sources.kitchen import Episode
 from tailo_pl.data.trajectories import Recording, Trajectories
-from tailo_pl.envs.kitchen import SUBTASKS
+from tailo_pl.envs.kitchen_tasks import SUBTASKS
 from tools.measure_kitchen import PATH, success
 
 MICROWAVE, SLIDE = 22 + 9, 19 + 9  # columns

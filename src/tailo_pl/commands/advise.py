@@ -37,7 +37,7 @@ def advise(given: tuple[str, ...], trials: tuple[str, ...], file: Path) -> None:
 
 
 def _of_data(overrides: list[str]) -> None:
-    from tailo_pl.commands.console import making_data
+    from tailo_pl.commands.making import making_data
     from tailo_pl.config.compose import composed
     from tailo_pl.runs.checks import check
     from tailo_pl.screen import console

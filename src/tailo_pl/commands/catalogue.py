@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omegaconf import OmegaConf
-
 from tailo_pl.config.choices import choice_file, choices, resolved
-from tailo_pl.config.parsing import as_class, build
 from tailo_pl.data.hub import is_id
 from tailo_pl.data.sources.bundled import Bundled
 from tailo_pl.data.sources.d4rl_datasets import DATASETS, dataset_path
@@ -86,6 +83,10 @@ def environments() -> list[str]:
 
 def bundled(env: str) -> Bundled:
     """The bundled data of one of the `environments`, in the form its configuration asks for."""
+    from omegaconf import OmegaConf  # here: to look at a file needs neither
+
+    from tailo_pl.config.parsing import as_class, build
+
     config = resolved(OmegaConf.create({"env": OmegaConf.load(choice_file("env", env))}))["env"]
     recipe = build(Recipe, as_class(config["data"], "env.data"), "env.data")  # type: ignore[type-abstract]
     return Bundled(config["name"], recipe)

@@ -26,7 +26,8 @@ def compare(overrides: tuple[str, ...], out: Path) -> None:
 
     For example: tailo compare env=hopper methods=tailo,bc,smodice seeds=3
     """
-    from tailo_pl.commands.console import making_data, show_report, show_table
+    from tailo_pl.commands.console import show_report, show_table
+    from tailo_pl.commands.making import making_data
     from tailo_pl.report.writing import require_writable, write_report
     from tailo_pl.runs import comparison
     from tailo_pl.runs.table import gather

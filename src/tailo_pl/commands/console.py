@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.filesize import decimal
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from tailo_pl.commands.judgement import show_verdict
-from tailo_pl.data.progress import listener
 from tailo_pl.runs.table import COLUMNS, Row
 from tailo_pl.screen import console, counted, is_plain, show
 
@@ -30,35 +27,6 @@ if TYPE_CHECKING:  # tables and reports need none of it, and it takes seconds to
     from tailo_pl.report.writing import Written
     from tailo_pl.runs.scoring import Scores
     from tailo_pl.training.fit import Fitted
-
-
-@contextmanager
-def making_data() -> Iterator[None]:
-    """Show a bar for every part of the data that is being made meanwhile."""
-    tasks: dict[str, TaskID] = {}
-    bar = Progress(
-        TextColumn("making {task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        console=console(stderr=True),
-    )
-
-    def tell(what: str, done: int, total: int) -> None:
-        bar.start()  # only now: usually the data is there and nothing is to be shown
-        if what not in tasks:
-            tasks[what] = bar.add_task(what, total=total)
-        bar.update(tasks[what], completed=min(done, total))
-
-    token = listener.set(tell)
-    try:
-        yield
-        for task in bar.tasks:  # how many steps there will be is a guess where episodes may end early
-            bar.update(task.id, completed=task.total)
-    finally:
-        listener.reset(token)
-        if tasks:
-            bar.stop()
 
 
 def show_names(names: Mapping[str, str], seed: int) -> None:

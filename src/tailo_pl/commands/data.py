@@ -54,7 +54,7 @@ def inspect(data: tuple[str, ...], as_json: bool, columns: tuple[str, ...], feat
 def make(names: tuple[str, ...]) -> None:
     """Make bundled data ahead."""
     from tailo_pl.commands import catalogue
-    from tailo_pl.commands.console import making_data
+    from tailo_pl.commands.making import making_data
 
     with making_data():
         for name in names:

@@ -21,7 +21,7 @@ class Interrupted(KeyboardInterrupt):
 
 def made(experiment: Experiment) -> tuple[Path, Experiment]:
     """Make an experiment's data and its run."""
-    from tailo_pl.commands.console import making_data
+    from tailo_pl.commands.making import making_data
     from tailo_pl.runs.folder import prepare
 
     with making_data():
@@ -68,12 +68,16 @@ def train_config(config: dict[str, Any]) -> dict[str, Any]:
     On a terminal it says what it is before the first import that takes seconds: somebody waits. In a file, where a
     mistake is to be one line, only once nothing is wrong.
     """
-    from tailo_pl.commands.console import making_data, show_names
+    from tailo_pl.commands.making import making_data
     from tailo_pl.config.experiment import outline, read_experiment
     from tailo_pl.screen import is_plain
+    from tailo_pl.training.devices import require_device
 
     known, watched = outline(config), not is_plain(stderr=True)
+    require_device(config["trainer"].get("accelerator", "auto"), quick=True)
     if watched:
+        from tailo_pl.commands.console import show_names
+
         show_names(known.names, config["seed"])
     with making_data():
         _ = known.task  # now: a file that cannot be read is said before torch is imported

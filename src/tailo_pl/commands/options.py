@@ -131,7 +131,7 @@ def opened(
 ) -> Trajectories:
     """The data of these names, read as the user's options say; what they leave open as a run remembers it."""
     from tailo_pl.commands import catalogue
-    from tailo_pl.commands.console import making_data
+    from tailo_pl.commands.making import making_data
     from tailo_pl.data.opening import How
 
     before = remembered or How()

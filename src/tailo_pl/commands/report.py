@@ -18,7 +18,8 @@ from tailo_pl.commands.options import PATH, trusting
 @trusting
 def report(runs: tuple[Path, ...], out: Path, figures: Path | None, title: str, video: Path | None) -> None:
     """Write one page about runs, to open in a browser."""
-    from tailo_pl.commands.console import making_data, show_report
+    from tailo_pl.commands.console import show_report
+    from tailo_pl.commands.making import making_data
     from tailo_pl.report.writing import write_report
 
     with making_data():  # of runs that did not record how theirs is laid out

@@ -65,7 +65,7 @@ def _end(summary: dict[str, Any], strict: bool) -> None:
 
 
 def _resume(run_dir: Path, overrides: list[str]) -> dict[str, Any]:
-    from tailo_pl.commands.console import making_data
+    from tailo_pl.commands.making import making_data
     from tailo_pl.runs.resume import resume
 
     with making_data():

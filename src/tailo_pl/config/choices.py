@@ -99,9 +99,8 @@ def _not_among(message: str, config: DictConfig) -> str:
 def explain(message: str) -> str:
     """Hydra's message as one line that names the thing and what is allowed."""
     text = " ".join(message.split())
-    if found := re.search(r"Could not find '(\w+)/([^']+)'", text):
-        group, choice = found.groups()
-        there = choices(group)
+    if found := re.search(r"Could not find '([\w/]+)/([^'/]+)' Available options in '[^']+': (.*?) Config ", text):
+        group, choice, there = found[1], found[2], found[3].split()
         near = difflib.get_close_matches(choice, there, n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
         return f"{group}: {choice!r} given, expected one of {', '.join(there)}{hint}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 _OPTIONAL = ("experiment",)  # groups of which nothing need be chosen
-_PLAIN = re.compile(r"[\w/\\+.$%*@?|:~ \-]*", re.ASCII)  # letters of a value that Hydra reads without quotes
+_PLAIN = re.compile(r"[\w/\\+.$%*@?|: \-]*", re.ASCII)  # letters of a value that Hydra reads without quotes
 _CALL = re.compile(r"[a-z_]+\(.*\)")  # range(1,4), choice(a,b): Hydra's own functions
 
 
@@ -124,9 +124,14 @@ def unknown_key(key: str, config: DictConfig) -> str:
     return f"{key}: unknown key{_near(key, _keys(there))}; `tailo train --cfg job` lists the keys there are"
 
 
+def key_of(override: str) -> str:
+    """The key that an override sets."""
+    return override.lstrip("+~").partition("=")[0]
+
+
 def of_groups(overrides: Sequence[str]) -> list[str]:
-    """Those overrides that choose of a group."""
-    return [one for one in overrides if one.lstrip("+").partition("=")[0] in groups()]
+    """Those overrides that choose of a group, or are Hydra's own business: what decides which files are composed."""
+    return [one for one in overrides if key_of(one).partition("@")[0] in groups() or one.startswith(("hydra", "~"))]
 
 
 def _keys(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

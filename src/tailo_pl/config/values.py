@@ -7,7 +7,7 @@ is here is what can be said at once, without importing a class, and in the user'
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tailo_pl.errors import UserError, one_line, require_range
@@ -58,17 +58,15 @@ LIMITS = {
 """Where a number may lie; a test holds each against the class that takes it."""
 
 
-def require_values(config: DictConfig, usual: DictConfig, overrides: Sequence[str]) -> None:
+def require_values(config: DictConfig, usual: Mapping[str, Any]) -> None:
     """Raise `UserError` for a value that is not of the kind that stands there by itself, or beyond its limits.
 
     Args:
         config: composed.
-        usual: the same without the values that were set.
-        overrides: which set them.
+        usual: by their keys, what stands in place of the values that were set (`value_of`).
     """
-    for override in overrides:
-        key = override.lstrip("+~").partition("=")[0]
-        given, before = _value(config, key), _value(usual, key)
+    for key, before in usual.items():
+        given = value_of(config, key)
         if given is None:
             continue
         if isinstance(before, bool):
@@ -86,7 +84,7 @@ def _require(key: str, given: Any, right: bool, expected: str) -> None:
         raise UserError(f"{key}: {one_line(repr(given))} given, expected {expected}")
 
 
-def _value(config: DictConfig, key: str) -> Any:
+def value_of(config: DictConfig, key: str) -> Any:
     """What stands under a key, with references followed; None: nothing does, or it cannot be told yet."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException

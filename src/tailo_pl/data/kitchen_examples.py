@@ -8,7 +8,7 @@ import numpy as np
 
 from tailo_pl.data.settings import Setting, Task
 from tailo_pl.data.trajectories import Trajectories
-from tailo_pl.envs.kitchen import OBSERVED, POSITIONS, SUBTASKS, Layout, done, positions
+from tailo_pl.envs.kitchen_tasks import OBSERVED, POSITIONS, SUBTASKS, Layout
 from tailo_pl.errors import UserError, require_range
 
 
@@ -40,6 +40,8 @@ class KitchenExamples(Setting):
         return (self.part,)
 
     def cut(self, parts: Mapping[str, Trajectories]) -> Task:
+        from tailo_pl.envs.kitchen import done, positions  # here: what is done knows the simulator's package
+
         ta = parts[self.part]
         found, expected = ta.recording.observations.shape[1], OBSERVED if self.layout == "robotics" else 2 * POSITIONS
         if found != expected:

@@ -50,12 +50,15 @@ class How:
 
 def kind_of(path: Path) -> str:
     """The layout of what lies at a path."""
+    # What cannot be another layout is not looked at: the libraries that could tell take long to import.
+    if not path.exists() or (path.is_file() and not path.name.lower().endswith((".hdf5", ".h5", ".zarr.zip"))):
+        return "files"
     from tailo_pl.data.formats.lerobot_meta import is_lerobot
     from tailo_pl.data.formats.robomimic import is_robomimic
     from tailo_pl.data.formats.zarr_buffer import is_zarr
 
     looks = {"lerobot": is_lerobot, "zarr": is_zarr, "robomimic": is_robomimic}
-    return next((kind for kind, look in looks.items() if path.exists() and look(path)), "files")
+    return next((kind for kind, look in looks.items() if look(path)), "files")
 
 
 def open_recordings(

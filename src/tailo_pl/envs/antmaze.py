@@ -19,10 +19,8 @@ from tailo_pl.envs.plan import Plan
 from tailo_pl.envs.reference_scores import reference
 from tailo_pl.envs.simulator import Step
 from tailo_pl.envs.state_rows import Floats, StateRows
-from tailo_pl.envs.umaze import CELL, GOAL, START, WALL_HEIGHT, free_cells, wall_cells
+from tailo_pl.envs.umaze import CELL, GOAL, HORIZON, REACHED, START, WALL_HEIGHT, Goals, free_cells, wall_cells
 
-HORIZON = 700
-REACHED = 0.5
 RESET_NOISE = 0.1
 STATE_DIM = 29
 FRAME_SKIP = 5
@@ -30,8 +28,6 @@ FRAME_SKIP = 5
 # another origin is another rounding, and in this system the last digit decides everything some hundred steps later.
 ORIGIN = np.array([4.0, 4.0])
 _ERRAND = 3.0  # least distance from the start of an errand to its goal
-
-Goals = Literal["fixed", "d4rl", "errands"]
 
 
 class AntMazeRows(StateRows):

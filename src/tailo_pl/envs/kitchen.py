@@ -6,7 +6,7 @@ in D4RL's (60): the two are not the same space, and each is for data of its own.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, get_args
 
 import gymnasium
 import mujoco
@@ -20,35 +20,9 @@ from numpy.typing import NDArray
 
 from tailo_pl.envs.environment import Environment
 from tailo_pl.envs.gym_rows import MujocoRows
+from tailo_pl.envs.kitchen_tasks import ARM, OBSERVED, POSITIONS, ROBOT, SUBTASKS, Layout, wanted
 from tailo_pl.envs.reference_scores import Reference
 from tailo_pl.errors import UserError, require_range
-
-Layout = Literal["robotics", "d4rl"]
-SUBTASKS = (
-    "microwave",
-    "kettle",
-    "bottom burner",
-    "top burner",
-    "light switch",
-    "slide cabinet",
-    "hinge cabinet",
-)
-TASKS: dict[str, tuple[str, ...]] = {
-    "mixed": ("microwave", "kettle", "bottom burner", "light switch"),
-    "complete": ("microwave", "kettle", "light switch", "slide cabinet"),
-    **{subtask: (subtask,) for subtask in SUBTASKS},
-}
-ARM = 7  # joints of the arm; the next two are its fingers
-ROBOT = 9
-POSITIONS = 30  # of the robot's joints and then of everything that moves
-OBSERVED = 59
-
-
-def wanted(task: str) -> tuple[str, ...]:
-    """The subtasks of a task: `mixed`, `complete`, or one subtask by its name."""
-    if task not in TASKS:
-        raise UserError(f"env.task: {task!r} given, expected one of {', '.join(TASKS)}")
-    return TASKS[task]
 
 
 def positions(states: NDArray[Any], layout: Layout) -> NDArray[Any]:

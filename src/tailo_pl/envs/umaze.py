@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +14,12 @@ CELL = 4.0
 WALL_HEIGHT = 2.0
 START = np.array([0.0, 0.0])
 GOAL = np.array([0.0, 8.0])
+REACHED = 0.5
+"""How near the goal counts."""
+HORIZON = 700
+"""Steps of an episode."""
+Goals = Literal["fixed", "d4rl", "errands"]
+"""Where episodes go; `AntMazeRows` says what each means."""
 CORNERS = np.array([[0.0, 0.0], [8.0, 0.0], [8.0, 8.0], [0.0, 8.0]])
 """Where the centre line of the corridor begins, bends twice, and ends."""
 OUTER = (-2.0, 10.0)

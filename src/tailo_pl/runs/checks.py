@@ -9,7 +9,7 @@ from tailo_pl.config.experiment import Experiment
 from tailo_pl.data.checks import check_task
 from tailo_pl.errors import Refusal, UserError
 from tailo_pl.training.building import check_stages
-from tailo_pl.training.precision import require_device
+from tailo_pl.training.devices import require_device
 
 log = logging.getLogger(__name__)
 

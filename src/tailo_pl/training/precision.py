@@ -6,8 +6,6 @@ import logging
 
 import torch
 
-from tailo_pl.errors import UserError
-
 AUTO = "auto"
 log = logging.getLogger(__name__)
 
@@ -28,14 +26,3 @@ def precision_for(accelerator: str) -> str:
         log.warning("precision: 16-mixed chosen for this GPU, which is untested; trainer.precision=32-true is safe")
         return "16-mixed"
     return "32-true"
-
-
-def require_device(accelerator: str) -> None:
-    """Raise `UserError` where a GPU is asked for and there is none. Training asks; what only reads a run does not."""
-    if accelerator not in ("gpu", "cuda"):
-        return
-    if not (torch.cuda.is_available() or (accelerator == "gpu" and torch.backends.mps.is_available())):
-        raise UserError(
-            f"trainer.accelerator: {accelerator!r} given, but PyTorch finds no GPU here; "
-            "trainer=default takes the CPU where there is none"
-        )

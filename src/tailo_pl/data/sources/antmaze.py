@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
-from typing import Any
 
 import numpy as np
-from gymnasium_robotics.envs.maze.maps import U_MAZE
-from gymnasium_robotics.envs.maze.point_maze import PointMazeEnv
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from tailo_pl.data.recorder import record
-from tailo_pl.data.sources.recipe import Part, Recipe
+from tailo_pl.data.sources.recipe import Part, Recipe, version_of
 from tailo_pl.data.sources.rollouts import reporter, seeds
 from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.envs import umaze
-from tailo_pl.envs.antmaze import HORIZON, REACHED, STATE_DIM, AntMazeRows, Goals
 from tailo_pl.envs.bodies import STOCK
 from tailo_pl.envs.evaluation import Actor, episode_seeds
-from tailo_pl.envs.gym_rows import GymRows
 from tailo_pl.errors import UserError, require_range
 from tailo_pl.experts import expert_checksum, load_expert
 from tailo_pl.experts.heading import pursue, walk
@@ -57,8 +51,8 @@ class Walks:
     origin: str
     noise_shares: tuple[float, ...]
     steps: int | None
-    goals: Goals = "fixed"
-    horizon: int = HORIZON
+    goals: umaze.Goals = "fixed"
+    horizon: int = umaze.HORIZON
     reached: float = ARRIVED
 
 
@@ -114,7 +108,7 @@ def _identity(body: str, walks: Walks) -> dict[str, object]:
 
 
 def _versions(*packages: str) -> dict[str, object]:
-    return {package: version(package) for package in ("mujoco", *packages)}
+    return {package: version_of(package) for package in ("mujoco", *packages)}
 
 
 def make(body: str, walks: Walks, seed: int) -> Trajectories:
@@ -136,6 +130,8 @@ def _walked(
     body: str, walks: Walks, level: int, steps: int | None, seed: int, progress: Callable[[int], None]
 ) -> Trajectories:
     """Episodes with one of the shares of noise."""
+    from tailo_pl.envs.antmaze import AntMazeRows  # here: to list data needs no simulator
+
     stream = f"data/antmaze/{walks.origin if steps else 'demonstration'}/{level}"
     rng = np.random.default_rng(int(episode_seeds(seed, stream, 1)[0]))
     simulator = AntMazeRows(
@@ -167,11 +163,15 @@ def _one_success(body: str, walks: Walks, seed: int) -> Trajectories:
 
 def _without_goal(recording: Recording) -> Recording:
     """The states alone: where an episode was going stays its secret."""
+    from tailo_pl.envs.antmaze import STATE_DIM
+
     observations = np.ascontiguousarray(recording.observations[:, :STATE_DIM])
     return Recording(**{**vars(recording), "observations": observations})
 
 
 def _walker(noise_share: float, rng: np.random.Generator) -> Actor:
+    from tailo_pl.envs.antmaze import STATE_DIM
+
     policy = load_expert(WALKER)
 
     def act(observations: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -189,31 +189,10 @@ def _random(rng: np.random.Generator) -> Actor:
     return act
 
 
-class _PointInUMaze(PointMazeEnv):  # type: ignore[misc]  # gymnasium-robotics is untyped
-    """The point mass in the same maze: a cell has side 1, and the origin lies in the middle."""
-
-    def __init__(self) -> None:
-        super().__init__(U_MAZE, reward_type="sparse", continuing_task=False)
-        self.position_noise_range = 0.1 / umaze.CELL
-
-    def generate_target_goal(self) -> NDArray[np.float64]:
-        return _point_frame(umaze.GOAL)
-
-    def generate_reset_pos(self) -> NDArray[np.float64]:
-        return _point_frame(umaze.START)
-
-    def compute_terminated(
-        self, achieved_goal: NDArray[np.float64], desired_goal: NDArray[np.float64], info: Any
-    ) -> bool:
-        return bool(np.linalg.norm(achieved_goal - _point_frame(umaze.GOAL)) <= REACHED / umaze.CELL)
-
-
-def _point_frame(position: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray((position - 4.0) / umaze.CELL)
-
-
 def point_path(seed: int) -> Trajectories:
     """One trajectory of the point mass, pulled along the centre line."""
+    from tailo_pl.envs.point_in_umaze import point_rows
+
     goal = umaze.GOAL[None]
 
     def act(observations: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -222,7 +201,7 @@ def point_path(seed: int) -> Trajectories:
         wanted = POINT_SPEED * np.stack([np.cos(heading), np.sin(heading)], axis=1)
         return np.clip(2.0 * (wanted - velocity), -1.0, 1.0)
 
-    simulator = GymRows(_PointInUMaze, 1, HORIZON, keys=["observation"])
+    simulator = point_rows()
     try:
         recording = record(simulator, act, seeds(seed, "data/antmaze/point", 1))
     finally:

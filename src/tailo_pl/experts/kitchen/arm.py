@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from tailo_pl.envs.kitchen import ARM
+from tailo_pl.envs.kitchen_tasks import ARM
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
