@@ -167,7 +167,7 @@ class TAILO:
                 run_dir = prepare(experiment)
                 execute(run_dir, experiment)
         except UserError as error:
-            raise UserError(in_arrays(str(error), task)) from error
+            raise UserError(in_arrays(str(error), task, self.get_params())) from error
         finally:
             shown.reset(token)
         return self._take(run_dir)

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -119,6 +119,21 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
     """Write an array as `.npy`, whole or not at all."""
     with whole_file(path) as scratch, scratch.open("wb") as file:
         np.save(file, array, allow_pickle=False)
+
+
+def write_arrays(path: Path, **arrays: NDArray[Any]) -> None:
+    """Write arrays as `.npz`, whole or not at all."""
+    with whole_file(path) as scratch, scratch.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def read_arrays(path: Path, names: Iterable[str], expected: str) -> list[NDArray[Any]]:
+    """These arrays of an `.npz`; `expected` says what it should be when it cannot be read."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return [file[name] for name in names]
+    except Exception as error:  # a damaged archive raises whatever its reader runs into
+        raise UserError(f"{path}: cannot be read as {expected} ({one_line(error)})") from error
 
 
 @contextmanager

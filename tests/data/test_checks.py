@@ -207,6 +207,14 @@ class TestRemarks:
             "has 0.25; standardising divides by 0.0001 there, which makes that 2500 standard deviations"
         )
 
+    def test_the_floor_of_the_environment_is_named(self, states: Any, actions: Any) -> None:
+        states[:, 1] = 0.25
+        ts = states.copy()
+        ts[:, 1] = 0.5
+        task = Task(states_only(ts), with_actions(states, actions, [4, 6]))
+        lines = check_task(task, (-1.0,) * 2, (1.0,) * 2, std_floor=1e-3)
+        assert "divides by 0.001 there, which makes that 250 standard deviations" in lines[1]
+
     def test_some_states_of_ts_outside(self, states: Any, actions: Any) -> None:
         ts = states.copy()
         ts[:3, 2] = -50

@@ -42,6 +42,7 @@ def make_run(
     alpha: Any = 1.25,
     rate: float = 0.1,
     data: str = "d0",
+    verdict: str = "good",
     **rest: Any,
 ) -> None:
     """What the table reads of a run; `rest` is the rest of its configuration."""
@@ -66,7 +67,7 @@ def make_run(
         "episodes": 1,
         "failure": {"stage": "policy", "step": 3} if score == 0 else None,
         "reference": None if score is None else {"low": -20.0, "high": 3234.0, "source": "D4RL 1.1"},
-        "verdict": {"level": "good", "text": "", "numbers": {}},
+        "verdict": {"level": verdict, "text": "", "numbers": {}},
         "checkpoint": "policy/checkpoints/last.ckpt",
         "data": {
             "source": "bundled",
@@ -88,7 +89,7 @@ def test_runs_that_differ_in_their_seed_are_one_row(tmp_path: Path) -> None:
     (row,) = gather([tmp_path])
     assert (row.score, row.score_std, row.seeds, row.failed, row.cpu_seconds) == (85.0, 5.0, [0, 1], 0, 30.0)
     assert row.options == ""
-    assert row.cells()[5:7] == ["85.0 ± 5.0", "0,1"]
+    assert row.cells()[5:8] == ["85.0 ± 5.0", "good", "0,1"]
 
 
 def test_other_values_and_other_data_are_other_rows(tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def test_formats(tmp_path: Path) -> None:
     assert (line["env"], float(line["score"]), line["seeds"]) == ("hopper", 85.0, "0 1")
     assert json.loads(written(rows, "json"))[0]["seeds"] == [0, 1]
     heading, rule, row = written(rows, "markdown").splitlines()
-    assert heading.count("|") == rule.count("|") == row.count("|") == 13
+    assert heading.count("|") == rule.count("|") == row.count("|") == 14
     assert "| 85.0 ± 5.0 |" in row
 
 
@@ -201,7 +202,20 @@ def test_at_80_columns_every_name_and_number_is_whole(tmp_path: Path) -> None:
     assert "80.5 ± 0.5" in shown and "tailo" in shown and "env hopper, setting standard" in shown
     piped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     heading, *lines = piped.splitlines()[1:]
-    assert len(lines) == 3 and heading.split()[:2] == ["options", "score"]
+    assert len(lines) == 3 and heading.split()[:3] == ["options", "score", "verdict"]
+
+
+def test_the_verdict_stands_where_the_score_does_not_tell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for seed, verdict in enumerate(["good", "bad", "good"]):
+        make_run(tmp_path / "without", f"w{seed}", None, seed, verdict=verdict)
+    make_run(tmp_path / "with", "a", 80.0, 0)
+    assert main(["table", str(tmp_path / "without")]) == 0
+    assert "2 good, 1 bad" in capsys.readouterr().out
+    assert main(["table", str(tmp_path / "with")]) == 0
+    assert "verdict" not in capsys.readouterr().out  # nothing but good, and a score
+    make_run(tmp_path / "with", "b", 90.0, 1, verdict="doubtful")
+    assert main(["table", str(tmp_path / "with")]) == 0
+    assert "1 good, 1 doubtful" in capsys.readouterr().out
 
 
 def test_which_runs_a_row_is_of_and_what_they_make_of_held_out_actions(tmp_path: Path) -> None:

@@ -124,20 +124,22 @@ def show_table(rows: list[Row]) -> None:
     nothing are left out, and long cells are folded."""
     cells = [row.cells() for row in rows]
     same = [at for at in range(4) if len(rows) > 1 and len({line[at] for line in cells}) == 1]
+    hidden = {"data"}
+    if all(row.score is not None and set(row.verdicts) == {"good"} for row in rows):
+        hidden.add("verdict")
+    if not is_plain() and console().width < 100:
+        hidden.add("CPU s")
     shown = [
         at
         for at, column in enumerate(COLUMNS)
-        if column != "data" and at not in same and any(line[at] for line in cells)
+        if column not in hidden and at not in same and any(line[at] for line in cells)
     ]
-    narrow = not is_plain() and console().width < 100
-    if narrow:
-        shown = [at for at in shown if COLUMNS[at] != "CPU s"]
     table = Table(title=", ".join(f"{COLUMNS[at]} {cells[0][at]}" for at in same) or None)
     for at in shown:
         table.add_column(
             COLUMNS[at],
             justify="right" if COLUMNS[at] in ("score", "failed", "held out", "CPU s") else "left",
-            no_wrap=COLUMNS[at] in ("score", "held out", "method", "failed"),
+            no_wrap=COLUMNS[at] in ("score", "verdict", "held out", "method", "failed"),
             overflow="fold",
         )
     for line in cells:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,8 +33,14 @@ def ta_trajectories(ta: StateActions) -> Trajectories:
     return _trajectories("ta", *_ta_parts(ta))
 
 
-def in_arrays(message: str, task: Task) -> str:
-    """A complaint about data or settings in the names of who gave arrays: `ta[3], step 17`, not a row of a file."""
+def in_arrays(message: str, task: Task, parameters: Iterable[str]) -> str:
+    """A complaint about data or settings in the names of who gave arrays: `ta[3], step 17`, not a row of a file.
+
+    Args:
+        message: in the names of the command line.
+        task: what was given.
+        parameters: what is given by a name of its own; all else has been written as it stands in the message.
+    """
     for name, part in (("TS", task.ts), ("TA", task.ta)):
         if message.startswith(f"{name}: "):
             offsets = part.offsets
@@ -47,7 +53,7 @@ def in_arrays(message: str, task: Task) -> str:
             message = f"{name.lower()}: {message.removeprefix(f'{name}: ')}"
             message = re.sub(r"\brow (\d+)(?: \(counted from 0\))?", place, message)
     message = re.sub(r"; choose the same for both with source\.\S+", "", message)
-    return re.sub(r"\b(source|method|preset)\.(?=[a-z])", "", message)
+    return re.sub(rf"\b(?:source|method|preset)\.({'|'.join(parameters)})\b", r"\1", message)
 
 
 def _ts_parts(ts: States) -> list[Part]:

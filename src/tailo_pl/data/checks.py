@@ -18,7 +18,6 @@ _LISTED = 8
 _TOLERANCE = 1e-6  # of the bounds' range: what rounding to float32 may add
 _SMALL_RANGE = 0.01  # of the bounds' range: actions that use less are probably in other units
 _FEW_OUTSIDE = 0.01  # TS states outside TA's range that are worth no remark
-_STD_FLOOR = 1e-4  # what standardising divides by where TA is constant
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -44,6 +43,7 @@ def check_task(
     *,
     trust: bool = False,
     dimensions: Sequence[int] | None = None,
+    std_floor: float = 1e-4,
 ) -> list[str]:
     """Look at TS and TA before training.
 
@@ -53,6 +53,7 @@ def check_task(
         action_high: upper bound.
         trust: only remark on TS and TA that do not fit together, rather than refuse them.
         dimensions: numbers of a state that the method compares; None: all.
+        std_floor: what standardising divides by where TA is constant.
 
     Returns:
         What is odd, a line each. What makes training meaningless is raised as `UserError`.
@@ -66,7 +67,7 @@ def check_task(
     _require_within(ta, actions, action_range, bounds)
     return [
         *_short_trajectories(ta),
-        *_constant_states(ts_range, ta_range),
+        *_constant_states(ts_range, ta_range, std_floor),
         *_uncovered(ts, ts_range, ta_range),
         *check_fit(ts, ta, trust=trust, dimensions=dimensions),
         *_odd_actions(action_range, bounds),
@@ -153,7 +154,7 @@ def _short_trajectories(ta: Trajectories) -> Iterator[str]:
         yield f"TA: {short:,} of {len(ta):,} trajectories have a single step"
 
 
-def _constant_states(ts: _Range, ta: _Range) -> Iterator[str]:
+def _constant_states(ts: _Range, ta: _Range, std_floor: float) -> Iterator[str]:
     constant = ta.constant
     if constant.any():
         yield f"TA: {_share(constant)} are constant ({_listed(constant)})"
@@ -164,7 +165,7 @@ def _constant_states(ts: _Range, ta: _Range) -> Iterator[str]:
         yield (
             f"TS: other values than TA's only one in {_share(differs)} ({_listed(differs)}), the farthest in "
             f"dimension {worst}: {_between(ts, worst)}, where TA has {_number(ta.low[worst])}; standardising divides "
-            f"by {_STD_FLOOR:g} there, which makes that {_number(away[worst] / _STD_FLOOR)} standard deviations: "
+            f"by {std_floor:g} there, which makes that {_number(away[worst] / std_floor)} standard deviations: "
             "leave such dimensions out"
         )
 

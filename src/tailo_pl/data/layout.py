@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tailo_pl.data.settings import Task
 from tailo_pl.errors import UserError
-from tailo_pl.files import whole_file
+from tailo_pl.files import read_arrays, write_arrays
 
 LAYOUT = "trajectories.npz"  # in a run's folder: the layout of TA
 
@@ -66,20 +66,12 @@ class Layout:
 
     def write(self, path: Path) -> None:
         """Write as `.npz`, whole or not at all."""
-        with whole_file(path) as scratch, scratch.open("wb") as file:
-            np.savez_compressed(
-                file, allow_pickle=False, offsets=self.offsets, origins=self.origins, ts_origins=self.ts_origins
-            )
+        write_arrays(path, offsets=self.offsets, origins=self.origins, ts_origins=self.ts_origins)
 
     @classmethod
     def read(cls, path: Path) -> Layout:
         """Read what `write` wrote."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                layout = cls(file["offsets"], file["origins"], file["ts_origins"])
-        except Exception as error:  # a damaged archive raises whatever its reader runs into
-            reason = " ".join(str(error).split())[:200]
-            raise UserError(f"{path}: cannot be read as the layout of TA ({reason})") from error
+        layout = cls(*read_arrays(path, ("offsets", "origins", "ts_origins"), "the layout of TA"))
         offsets = layout.offsets
         ordered = offsets.ndim == 1 and len(offsets) > 1 and offsets[0] == 0 and bool((np.diff(offsets) > 0).all())
         if not ordered or len(layout.origins) != len(offsets) - 1:

@@ -12,7 +12,7 @@ from tailo_pl.data.settings import Task
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.environment import Environment
 from tailo_pl.errors import UserError
-from tailo_pl.files import whole_file
+from tailo_pl.files import read_arrays, write_arrays
 
 TIMELINE = "subtasks.npz"  # in a run's folder, where its environment knows subtasks
 NEVER = -1
@@ -39,18 +39,12 @@ class Timeline:
 
     def write(self, path: Path) -> None:
         """Write as `.npz`, whole or not at all."""
-        with whole_file(path) as scratch, scratch.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, names=self.names, ts=self.ts, ta=self.ta)
+        write_arrays(path, names=self.names, ts=self.ts, ta=self.ta)
 
     @classmethod
     def read(cls, path: Path) -> Timeline:
         """Read what `write` wrote."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                timeline = cls(file["names"], file["ts"], file["ta"])
-        except Exception as error:  # a damaged archive raises whatever its reader runs into
-            reason = " ".join(str(error).split())[:200]
-            raise UserError(f"{path}: cannot be read as the subtasks of TS and TA ({reason})") from error
+        timeline = cls(*read_arrays(path, ("names", "ts", "ta"), "the subtasks of TS and TA"))
         for part in (timeline.ts, timeline.ta):
             if part.ndim != 2 or part.dtype.kind != "i" or part.shape[1] != len(timeline.names):
                 found = f"{part.dtype} of shape {part.shape}"

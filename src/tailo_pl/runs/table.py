@@ -7,7 +7,7 @@ import io
 import json
 import logging
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,7 +24,8 @@ from tailo_pl.runs.summary import Summary, read_summary
 Format = Literal["csv", "markdown", "json"]
 log = logging.getLogger(__name__)
 COLUMNS = (
-    "env", "setting", "method", "preset", "options", "score", "seeds", "failed", "held out", "CPU s", "data", "run",
+    "env", "setting", "method", "preset", "options", "score", "verdict", "seeds", "failed", "held out", "CPU s", "data",
+    "run",
 )  # fmt: skip
 _GROUPS = ("env", "setting", "method", "preset")
 _FORMULA = ("=", "+", "-", "@")  # with which a cell is code to a spreadsheet
@@ -44,6 +45,8 @@ class Row:
     score_std: float | None
     reference: str
     """where the returns that score 0 and 100 come from; empty without an environment"""
+    verdicts: list[str]
+    """good, doubtful or bad, for each seed"""
     seeds: list[int]
     failed: int
     """runs that ended in a numerical error; they count with score 0"""
@@ -57,7 +60,7 @@ class Row:
 
     def cells(self) -> list[str]:
         """As printable text, one for each of `COLUMNS`."""
-        spread = f" ± {self.score_std:.1f}" if len(self.seeds) > 1 else ""
+        spread = f" ± {self.score_std:.1f}" if self.score_std is not None and len(self.seeds) > 1 else ""
         unit = " (return)" if self.reference == RAW.source else ""
         score = "" if self.score is None else f"{self.score:.1f}{spread}{unit}"
         seeds = ",".join(map(str, self.seeds))
@@ -65,8 +68,17 @@ class Row:
         held_out = "" if self.held_out is None else f"{self.held_out:.3g}"
         more = f" and {len(self.runs) - 1} more" if len(self.runs) > 1 else ""
         run = f"{Path(self.runs[0]).name}{more}"
-        cells = [*names, score, seeds, str(self.failed or ""), held_out, f"{self.cpu_seconds:.0f}", self.data, run]
+        numbers = [str(self.failed or ""), held_out, f"{self.cpu_seconds:.0f}"]
+        cells = [*names, score, _counted(self.verdicts), seeds, *numbers, self.data, run]
         return [printable(cell) for cell in cells]
+
+
+def _counted(verdicts: list[str]) -> str:
+    """`good` where all are alike, else `2 good, 1 bad`."""
+    counts = Counter(verdicts)
+    if len(counts) == 1:
+        return verdicts[0]
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
 
 
 def gather(paths: Iterable[Path]) -> list[Row]:
@@ -108,7 +120,8 @@ def written(rows: list[Row], how: Format) -> str:
         return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    fields = [asdict(row) | {"seeds": " ".join(map(str, row.seeds)), "runs": " ".join(row.runs)} for row in rows]
+    several = ("seeds", "verdicts", "runs")
+    fields = [asdict(row) | {name: " ".join(map(str, getattr(row, name))) for name in several} for row in rows]
     writer.writerow(fields[0])
     writer.writerows(map(_inert, field.values()) for field in fields)
     return text.getvalue()
@@ -173,6 +186,7 @@ def _row(runs: list[tuple[Path, Summary]], options: str) -> Row:
         score=float(np.mean(scores)) if scores else None,
         score_std=float(np.std(scores)) if scores else None,
         reference=first["reference"]["source"] if first["reference"] else "",
+        verdicts=[summary["verdict"]["level"] for summary in sorted(summaries, key=lambda one: one["seed"])],
         seeds=sorted(summary["seed"] for summary in summaries),
         failed=sum(summary["failure"] is not None for summary in summaries),
         cpu_seconds=float(np.mean([sum(stage["cpu_seconds"] for stage in one["stages"]) for one in summaries])),

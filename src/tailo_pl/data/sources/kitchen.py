@@ -10,23 +10,15 @@ from typing import NamedTuple
 from tailo_pl.data.sources.recipe import Part, Recipe, version_of
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.evaluation import episode_seeds
-from tailo_pl.envs.kitchen_tasks import TASKS, Layout
+from tailo_pl.envs.kitchen_tasks import SUBTASKS, TASKS, Layout
 from tailo_pl.errors import require_range
 from tailo_pl.experts.kitchen.disturbances import CALM, Disturbances
 
 EXPERT = TASKS["complete"]
 """The expert's sequence."""
-# Sequences take four of the seven in this order. (The door of the hinge cabinet, once open, is in the slide's way.)
-HABIT = (
-    "microwave",
-    "kettle",
-    "bottom burner",
-    "top burner",
-    "light switch",
-    "slide cabinet",
-    "hinge cabinet",
-)
-OTHERS = tuple(order for order in combinations(HABIT, 4) if order != EXPERT)
+# Four of the seven, in the order in which they are listed. (The door of the hinge cabinet, once open, is in the
+# slide's way.)
+OTHERS = tuple(order for order in combinations(SUBTASKS, 4) if order != EXPERT)
 START_NOISE = 0.1  # of the arm in TA, radians
 
 
