@@ -10,11 +10,12 @@ from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 
 from tailo_pl.errors import require_range
+from tailo_pl.models.dynamics import Dynamics
 from tailo_pl.models.policy import WeightedBCPolicy
 
 
 class HeldOutChoice(Callback):
-    """Keeps the weights that did best on held-out trajectories, stops when nothing improves, restores them at the end.
+    """Keeps the weights that did best on held-out data, stops when nothing improves, restores them at the end.
 
     Fires after each validation. Must stand before callbacks that use the trained module at the end of training.
 
@@ -24,7 +25,7 @@ class HeldOutChoice(Callback):
         min_delta: improvement, as a share of the best so far, below which a validation counts as none.
     """
 
-    modules: ClassVar[type[LightningModule]] = WeightedBCPolicy
+    modules: ClassVar[tuple[type[LightningModule], ...]] = (WeightedBCPolicy, Dynamics)
 
     def __init__(self, monitor: str = "held_out/error", patience: int = 0, min_delta: float = 0.0) -> None:
         require_range("patience", patience, 0, closed="[)")

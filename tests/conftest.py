@@ -19,7 +19,16 @@ from jsonargparse.typing import Path_fr
 from lightning import Trainer
 from numpy.typing import NDArray
 
-from tailo_pl.data.batches import Batches, PairBatches, TransitionBatches, TripleBatches, WeightedBatches
+from tailo_pl.data.batches import (
+    Batches,
+    DynamicsBatches,
+    PairBatches,
+    PathBatches,
+    RolloutBatches,
+    TransitionBatches,
+    TripleBatches,
+    WeightedBatches,
+)
 from tailo_pl.data.datamodule import TaskData
 from tailo_pl.data.settings import Setting, Task
 from tailo_pl.data.sources.bundled import Bundled
@@ -98,6 +107,9 @@ KINDS: dict[str, type[Batches]] = {
     "weighted": WeightedBatches,
     "transitions": TransitionBatches,
     "triples": TripleBatches,
+    "dynamics": DynamicsBatches,
+    "rollouts": RolloutBatches,
+    "paths": PathBatches,
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tailo_pl.envs.bodies import STOCK, load_model
-from tailo_pl.envs.locomotion import LocomotionRows
+from tailo_pl.envs.locomotion import Locomotion, LocomotionRows
 from tailo_pl.errors import UserError
 from tailo_pl.experts import load_expert
 
@@ -66,6 +66,20 @@ def test_spaces(task: str) -> None:
     assert simulator.action_low.tolist() == [-1] * simulator.action_dim
     assert simulator.action_high.tolist() == [1] * simulator.action_dim
     assert simulator.reset(np.arange(3), np.arange(3)).shape == (3, SHAPES[task][0])
+
+
+@pytest.mark.parametrize("task", GYMNASIUM)
+def test_endings_can_be_told_from_states(task: str) -> None:
+    rng, rows = np.random.default_rng(0), np.arange(10)
+    environment = Locomotion(task)
+    simulator = environment.simulator(10)
+    simulator.reset(rows, rows)
+    ended = []
+    for _ in range(60):
+        step = simulator.step(rows, rng.uniform(environment.action_low, environment.action_high, (10, SHAPES[task][1])))
+        assert environment.ended(step.observations).tolist() == step.terminated.tolist()
+        ended.append(step.terminated)
+    assert environment.knows_endings and np.any(ended) == (task != "halfcheetah")
 
 
 def test_ant_is_padded_with_the_84_zeros_of_d4rl() -> None:

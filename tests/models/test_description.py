@@ -20,10 +20,13 @@ from tailo_pl.models import (
     DWBC,
     IQL,
     MARWIL,
+    MOPO,
     RCE,
     SMODICE,
     TD3BC,
+    Ensemble,
     LobsDICE,
+    MOReL,
     PUDiscriminator,
     ReCOIL,
     WeightedBCPolicy,
@@ -51,6 +54,8 @@ POLICIES: dict[str, Callable[[], PolicyModule]] = {
     "otr": lambda: IQL(**SIZES),
     "recoil": lambda: ReCOIL(**SIZES, expert="pairs", temperature=5.0),
     "dilo": lambda: DILO(**SIZES, sharpness=0.1),
+    "mopo": lambda: MOPO(**SIZES, ensemble=Ensemble(3, 2, (8,)), kept=2),
+    "morel": lambda: MOReL(**SIZES, ensemble=Ensemble(2, 2, (8,), "relu", False), value_hidden=(8,)),
 }
 
 

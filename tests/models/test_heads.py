@@ -66,8 +66,9 @@ class TestClippedGaussian:
 
     def test_likelihood_of_a_draw(self) -> None:
         # Mean 0, deviation 1, noise 1: the draw is tanh(1), whose log-density is -0.5513769.
-        drawn = ClippedGaussian(7.0).drawn_log_likelihood(torch.zeros(1, 2), torch.ones(1, 1))
-        assert drawn.tolist() == pytest.approx([-0.5513769], abs=1e-6)
+        action, likelihood = ClippedGaussian(7.0).drawn(torch.zeros(1, 2), torch.ones(1, 1))
+        assert action.item() == pytest.approx(math.tanh(1))
+        assert likelihood.tolist() == pytest.approx([-0.5513769], abs=1e-6)
 
     def test_limit_is_positive(self) -> None:
         with pytest.raises(UserError, match="mean_limit: 0 given"):

@@ -55,6 +55,7 @@ class TaskData(lightning.LightningDataModule):
         self._std_floor = std_floor
         self._placed: dict[int, Tensor] = {}  # arrays of the task by identity: it keeps them alive
         self.stage = stage
+        self._seed = seed
         self.generator = StepGenerator(seed, stage)
         self.batches = batches
         batches.data = self
@@ -96,6 +97,10 @@ class TaskData(lightning.LightningDataModule):
     def input_files(self) -> dict[str, Path]:
         """The files of the inputs, by name."""
         return {name: Path(path.absolute) for name, path in self._inputs.items()}
+
+    def generator_of(self, purpose: str) -> StepGenerator:
+        """Random numbers for something beside the batches; `at` counts whatever that is counted in."""
+        return StepGenerator(self._seed, f"{self.stage}/{purpose}")
 
     def share(self, rows: Tensor) -> Tensor:
         """This process's share of a global batch."""

@@ -27,7 +27,7 @@ class Recording:
         actions: (steps, dim), or None for recordings of states only.
         next_observations: the state after each step where the source has it. Without it the next row of the
             same trajectory is the next state, and a trajectory's last row has none.
-        rewards: (steps,), for reports only.
+        rewards: (steps,), for reports, and for methods that are given the task's own reward.
         terminals: (steps,), the step ended the episode by the task's own rule.
         timeouts: (steps,), the step ended the episode by its time limit.
         state_names: what the recording calls each number of a state; empty: it does not say.
@@ -171,11 +171,16 @@ class Trajectories:
         return np.isin(self.rows.at(self.offsets[:-1]), self.recording.starts)
 
     @property
-    def returns(self) -> NDArray[np.float64]:
-        """Sum of the recorded rewards of the kept steps, per trajectory."""
+    def rewards(self) -> NDArray[Any]:
+        """The recorded rewards of the kept steps, gathered."""
         if self.recording.rewards is None:
             raise UserError("rewards: none recorded, no returns to report")
-        return np.add.reduceat(self._gather(self.recording.rewards), self.offsets[:-1], dtype=np.float64)
+        return self._gather(self.recording.rewards)
+
+    @property
+    def returns(self) -> NDArray[np.float64]:
+        """Sum of the recorded rewards of the kept steps, per trajectory."""
+        return np.add.reduceat(self.rewards, self.offsets[:-1], dtype=np.float64)
 
     @property
     def recorded_returns(self) -> NDArray[np.float64]:

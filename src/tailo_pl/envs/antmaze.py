@@ -7,7 +7,7 @@ its data were recorded in.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import mujoco
 import numpy as np
@@ -131,6 +131,7 @@ class AntMaze(Environment):
     def __init__(self, body: str = STOCK, goal: Literal["fixed", "d4rl"] = "fixed") -> None:
         self.body = self._body = body
         self._goal = goal
+        self.knows_endings = goal == "fixed"  # a goal that is drawn is not in the state
         spaces = AntMazeRows(1, body=body, threads=1)
         self.action_low = tuple(spaces.action_low.tolist())
         self.action_high = tuple(spaces.action_high.tolist())
@@ -140,3 +141,6 @@ class AntMaze(Environment):
 
     def simulator(self, rows: int) -> AntMazeRows:
         return AntMazeRows(rows, body=self._body, goals=self._goal)
+
+    def ended(self, states: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.asarray(np.linalg.norm(states[:, :2] - GOAL, axis=1) <= REACHED)

@@ -26,6 +26,7 @@ class Environment(ABC):
         knows_success: whether the task can be accomplished, and steps tell when it is.
         subtasks: names of things that can be done on the way, where states show which are; evaluations and reports
             then tell when.
+        knows_endings: whether `ended` tells at which states the task itself ends an episode.
         plan: what it looks like from above, where states begin with x and y.
         body: what is simulated, where there are several bodies to choose from and data of one misleads in another.
     """
@@ -37,6 +38,7 @@ class Environment(ABC):
     reference: Reference
     rows: ClassVar[int] = 100
     knows_success: bool = False
+    knows_endings: bool = False
     subtasks: tuple[str, ...] = ()
     plan: Plan | None = None
     body: str | None = None
@@ -48,3 +50,10 @@ class Environment(ABC):
     def subtasks_done(self, states: NDArray[Any]) -> NDArray[np.bool_]:
         """Which subtasks are done at states (…, observation_dim): one column each."""
         return np.zeros((*states.shape[:-1], len(self.subtasks)), dtype=bool)
+
+    def ended(self, states: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether the task ends an episode on reaching each of these states, (rows, observation_dim).
+
+        For methods that act in a model of the environment; only where `knows_endings`.
+        """
+        raise NotImplementedError

@@ -107,7 +107,9 @@ class LocomotionRows(StateRows):
         super().__init__(load_model(task, body), rows, self._task.frame_skip, threads)
         self._progress = np.zeros(rows)  # position along the track as the reward sees it
         self._padding = ANT_CONTACT_FORCES if pad_contact_forces else 0
-        self.observation_dim = self._model.nq - self._task.unseen_positions + self._model.nv + self._padding
+        self.positions = self._model.nq - self._task.unseen_positions  # in an observation, before the velocities
+        self.velocities = self._model.nv
+        self.observation_dim = self.positions + self.velocities + self._padding
         self.horizon = HORIZON
 
     def reset(self, rows: NDArray[np.int64], seeds: NDArray[np.int64]) -> Floats:
@@ -165,6 +167,7 @@ class Locomotion(Environment):
     """
 
     horizon = HORIZON
+    knows_endings = True
 
     def __init__(self, task: str, body: str = STOCK, pad_contact_forces: bool = False) -> None:
         self._task, self._body, self._padded = task, body, pad_contact_forces
@@ -172,7 +175,14 @@ class Locomotion(Environment):
         self.observation_dim = spaces.observation_dim
         self.action_low = tuple(spaces.action_low.tolist())
         self.action_high = tuple(spaces.action_high.tolist())
+        self._positions, self._velocities = spaces.positions, spaces.velocities
         self.reference = reference(f"{task}-expert-v2")
 
     def simulator(self, rows: int) -> LocomotionRows:
         return LocomotionRows(self._task, rows, body=self._body, pad_contact_forces=self._padded)
+
+    def ended(self, states: Floats) -> Bools:
+        rules = _TASKS[self._task]
+        unseen = np.zeros((len(states), rules.unseen_positions), dtype=states.dtype)  # no rule looks at them
+        qpos = np.concatenate([unseen, states[:, : self._positions]], axis=1)
+        return ~rules.healthy(qpos, states[:, self._positions : self._positions + self._velocities])

@@ -78,6 +78,7 @@ class PointMaze(Environment):
     horizon = 200
     rows: ClassVar[int] = 5  # each takes a tenth of a second to make
     knows_success = True
+    knows_endings = True
     # Mean success of 1,000 episodes each, `python tools/measure_pointmaze.py`.
     reference = Reference(low=0.004, high=1.0, source="measured: random actions, scripted controller; D4RL has none")
 
@@ -89,6 +90,9 @@ class PointMaze(Environment):
         # The state is position and velocity, without the goals that gymnasium-robotics adds.
         keys = ["observation"]
         return MujocoRows(lambda: OpenPlane(self._direction), rows, self.horizon, keys=keys, success="termination")
+
+    def ended(self, states: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.asarray(np.linalg.norm(states[:, :2] - GOALS[self._direction], axis=1) <= REACHED)
 
 
 def controller(

@@ -1,4 +1,4 @@
-"""Rewards and returns from a discriminator's scores. Pure functions on arrays, and the inputs."""
+"""Rewards and returns, from a discriminator's scores or as recorded. Pure functions on arrays, and the inputs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailo_pl.errors import require_range
+from tailo_pl.data.settings import Setting, Task
+from tailo_pl.errors import Refusal, require_range
 from tailo_pl.inputs.scores import ScoreKind, steps_backwards
 from tailo_pl.inputs.stage_input import Origin, StageInput
+
+
+@dataclass(frozen=True)
+class RecordedRewards(StageInput):
+    """The recorded reward of every step of TA, for methods that are given the task's own."""
+
+    def check(self, task: Task, setting: Setting) -> None:
+        if task.ta.recording.rewards is None:
+            raise Refusal("TA: no rewards recorded, expected them: this method learns from the task's own reward")
+        broken = np.flatnonzero(~np.isfinite(task.ta.rewards))
+        if len(broken):
+            raise Refusal(f"TA: the reward of step {broken[0]} is not finite, expected numbers")
+
+    def make(self, origin: Origin) -> NDArray[np.float32]:
+        return np.asarray(origin.task.ta.rewards, dtype=np.float32)
 
 
 @dataclass(frozen=True)

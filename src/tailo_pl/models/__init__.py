@@ -3,9 +3,13 @@
 from tailo_pl.models.dilo import DILO
 from tailo_pl.models.discriminator import PUDiscriminator
 from tailo_pl.models.dwbc import DWBC
+from tailo_pl.models.dynamics import Dynamics
+from tailo_pl.models.ensemble import Ensemble
 from tailo_pl.models.iql import IQL
 from tailo_pl.models.lobsdice import LobsDICE
 from tailo_pl.models.marwil import MARWIL
+from tailo_pl.models.mopo import MOPO
+from tailo_pl.models.morel import ClonedStart, MOReL
 from tailo_pl.models.policy import WeightedBCPolicy
 from tailo_pl.models.rce import RCE
 from tailo_pl.models.recoil import ReCOIL
@@ -17,10 +21,15 @@ __all__ = [
     "DWBC",
     "IQL",
     "MARWIL",
+    "MOPO",
     "RCE",
     "SMODICE",
     "TD3BC",
+    "ClonedStart",
+    "Dynamics",
+    "Ensemble",
     "LobsDICE",
+    "MOReL",
     "PUDiscriminator",
     "ReCOIL",
     "WeightedBCPolicy",

@@ -78,7 +78,7 @@ class SMODICE(PolicyModule):
         acts = 1 - batch.absorbing  # there is no action at the absorbing state
         weights = torch.where(acts > 0, smodice_weights(e.detach(), self.divergence), 0.0)
         cloning = weights * self.actor.losses(states, self.bounds.normalise(batch.actions), batch.noise)
-        drawn = self.actor.head.drawn_log_likelihood(self.actor.outputs(states), batch.noise) * acts
+        drawn = self.actor.head.drawn(self.actor.outputs(states), batch.noise)[1] * acts
         cloning_mean, drawn_mean, acting = batch_means([cloning, drawn, acts], [batch.size] * 3)
         drawn_mean = drawn_mean / acting.clamp_min(1 / batch.size)
         actor_loss = cloning_mean + torch.exp(self.log_entropy_weight).detach() * drawn_mean

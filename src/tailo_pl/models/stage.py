@@ -54,6 +54,9 @@ class StageModule(Described, lightning.LightningModule):
     compilable: ClassVar[bool] = False
     """whether its arithmetic is in `row_losses`, which `Compiled` compiles"""
 
+    usual_steps: ClassVar[int] = 1
+    """how many steps of others one of its steps stands for, where something is done every so many steps"""
+
     def __init__(self, observation_dim: int, learning_rate: float) -> None:
         super().__init__()
         require_range("observation_dim", observation_dim, 1, closed="[)")

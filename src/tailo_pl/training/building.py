@@ -74,7 +74,7 @@ def stage_config(
         "data": {
             "source": experiment.class_config("source"),
             "setting": experiment.class_config("setting"),
-            "batches": copy.deepcopy(stage.batches),
+            "batches": stage_batches(experiment, name),
             "stage": name,
             "seed": stage.seed,
             "inputs": inputs or {},
@@ -86,9 +86,27 @@ def stage_config(
 def trainer_options(experiment: Experiment, stage: Stage) -> dict[str, Any]:
     """The trainer's own options; those of validation only for a stage that holds something out."""
     options = dict(experiment.config["trainer"])
+    if "log_every_n_steps" in options:
+        options["log_every_n_steps"] = _own_steps(options["log_every_n_steps"], stage)
     if stage.kind.validates:
         return options
     return {key: value for key, value in options.items() if key not in _VALIDATION} | {"limit_val_batches": 0}
+
+
+def _own_steps(every: Any, stage: Stage) -> Any:
+    """A number of usual steps in steps of this stage; 0 and what is no number stay as they are."""
+    worth = stage.module.usual_steps
+    return max(1, every // worth) if worth > 1 and isinstance(every, int) and every > 0 else every
+
+
+def stage_batches(experiment: Experiment, name: str) -> dict[str, Any]:
+    """The batches of a stage, with what they need of the run filled in."""
+    stage = experiment.stages[name]
+    kind = type(stage.kind)
+    if "environment" in getattr(kind, "needs", ()) and experiment.environment is None:
+        raise Refusal(f"env: {experiment.names['env']} given, expected an environment: {kind.__name__} needs its rules")
+    known = {} if experiment.environment is None else {"environment": experiment.class_config("env")}
+    return _filled(stage.batches, kind, known, f"method.stages.{name}.batches")
 
 
 def stage_callbacks(experiment: Experiment, stage: Stage) -> dict[str, dict[str, Any]]:
@@ -105,6 +123,8 @@ def stage_callbacks(experiment: Experiment, stage: Stage) -> dict[str, dict[str,
         if "environment" in needs and experiment.environment is None:
             continue
         chosen[name] = _filled(config, kind, known, f"callbacks.{name}")
+        if "every_n_steps" in chosen[name]["init_args"]:
+            chosen[name]["init_args"]["every_n_steps"] = _own_steps(chosen[name]["init_args"]["every_n_steps"], stage)
     return chosen
 
 

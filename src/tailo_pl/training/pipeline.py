@@ -30,7 +30,7 @@ from tailo_pl.runs.grouping import TRAINER_WITHOUT_EFFECT
 from tailo_pl.runs.inside import is_own_file, real, require_inside, require_there
 from tailo_pl.runs.summary import SCHEMA, is_number
 from tailo_pl.runs.verdict import REACH
-from tailo_pl.training.building import Built, build_stage, stage_callbacks, stage_config, trainer_options
+from tailo_pl.training.building import Built, build_stage, stage_batches, stage_callbacks, stage_config, trainer_options
 from tailo_pl.training.ranks import is_first, wait_for_all
 from tailo_pl.training.results import StageResult, finished, index, reuse
 
@@ -111,7 +111,7 @@ def stage_key(experiment: Experiment, name: str, keys: Mapping[str, str], *, any
             "stage": name,  # part of it because batches are drawn by the stage's name
             "seed": stage.seed,
             "model": stage.model,
-            "batches": stage.batches,
+            "batches": stage_batches(experiment, name),
             "max_steps": None if any_length else experiment.max_steps(name),
             "std_floor": experiment.std_floor,
             "bounds": None if experiment.environment else experiment.action_bounds,

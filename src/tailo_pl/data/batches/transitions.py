@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tailo_pl.data.batches.kind import Batches
+from tailo_pl.data.batches.step_tables import StepTables
 from tailo_pl.data.draws import rows_at, uniform_rows
 from tailo_pl.data.settings import Setting, Task
 from tailo_pl.data.transitions import Steps, Transitions, consecutive, shared_steps
@@ -108,29 +109,23 @@ class TransitionBatches(Batches):
     def maker(self) -> Callable[[int], TransitionBatch]:
         data, ta, size = self.data, self.data.task.ta, self.batch_size
         view = self.view(data.task)
-        recording = ta.recording
-        observations, actions = data.place(recording.observations), data.place(recording.actions)
-        # Without recorded next states the next row is the next state, and a last row stands for itself.
-        nexts = observations if recording.next_observations is None else data.place(recording.next_observations)
-        ahead = torch.from_numpy((recording.next_observations is None) & ~recording.is_last)
-        terminals = None if recording.terminals is None else torch.from_numpy(np.asarray(recording.terminals, bool))
+        tables = StepTables(data)
         rewards = torch.from_numpy(self._rewards())
         initial = torch.from_numpy(view.initial_rows)
         expert_at = self._expert_rows()
 
         def states_and_next(positions: Tensor) -> tuple[Tensor, Tensor]:
             rows = rows_at(ta.rows, positions)
-            return data.gather(observations, rows), data.gather(nexts, rows + ahead[rows])
+            return tables.states(rows), tables.next_states(rows)
 
         def batch_at(step: int) -> TransitionBatch:
             generator = data.generator.at(step)
             drawn, absorbing = view.draw(size, generator)
             positions, absorbing = data.share(drawn), data.share(absorbing)
             first = data.share(uniform_rows(len(initial), size, generator)) if len(initial) else initial
-            noise = data.share(torch.randn(size, actions.shape[1], generator=generator))
+            noise = data.share(torch.randn(size, tables.action_dim, generator=generator))
             rows = rows_at(ta.rows, positions)
-            done = torch.zeros(len(rows)) if terminals is None else terminals[rows].float()
-            device = observations.device
+            device = tables.device
             states, next_states = states_and_next(positions)
             expert = expert_at(generator) if expert_at else None
             if expert is not None and expert.next_observations is not None:
@@ -139,11 +134,11 @@ class TransitionBatches(Batches):
                 expert = expert._replace(others=others, next_others=next_others)
             return TransitionBatch(
                 observations=states,
-                actions=data.gather(actions, rows),
+                actions=tables.actions(rows),
                 next_observations=next_states,
-                done=done.to(device),
+                done=tables.done(rows),
                 rewards=rewards[torch.where(absorbing, ta.steps, positions)].to(device),
-                initial=data.gather(observations, initial[first]),
+                initial=tables.states(initial[first]),
                 absorbing=absorbing.float().to(device),
                 noise=noise.to(device),
                 expert=expert,

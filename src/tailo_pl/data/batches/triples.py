@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tailo_pl.data.batches.kind import Batches
+from tailo_pl.data.batches.step_tables import StepTables
 from tailo_pl.data.draws import rows_at, uniform_rows
 from tailo_pl.data.rows import Index
 from tailo_pl.data.settings import Setting, Task
@@ -58,12 +59,7 @@ class TripleBatches(Batches):
         ts, ta = data.task.ts, data.task.ta
         drawn_from = torch.from_numpy(followed_steps(ta))
         expert_from = torch.from_numpy(consecutive_triples(ts))
-        recording = ta.recording
-        observations, actions = data.place(recording.observations), data.place(recording.actions)
-        # Without recorded next states the next row is the next state, and a last row stands for itself.
-        nexts = observations if recording.next_observations is None else data.place(recording.next_observations)
-        ahead = torch.from_numpy((recording.next_observations is None) & ~recording.is_last)
-        terminals = None if recording.terminals is None else torch.from_numpy(np.asarray(recording.terminals, bool))
+        tables = StepTables(data)
         expert_states = data.place(ts.recording.observations)
 
         def batch_at(step: int) -> TripleBatch:
@@ -72,16 +68,11 @@ class TripleBatches(Batches):
             expert_chosen = data.share(uniform_rows(len(expert_from), size, generator))
             rows = rows_at(ta.rows, drawn_from[chosen])
             after = rows + 1
-            done = torch.zeros(len(rows)) if terminals is None else terminals[after].float()
             expert = rows_at(ts.rows, expert_from[expert_chosen])
             return TripleBatch(
-                Triples(
-                    data.gather(observations, rows),
-                    data.gather(observations, after),
-                    data.gather(nexts, after + ahead[after]),
-                ),
-                done.to(observations.device),
-                data.gather(actions, rows),
+                Triples(tables.states(rows), tables.states(after), tables.next_states(after)),
+                tables.done(after),
+                tables.actions(rows),
                 Triples(*(data.gather(expert_states, expert + shift) for shift in range(3))),
                 size,
             )

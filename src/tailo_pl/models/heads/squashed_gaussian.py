@@ -42,12 +42,12 @@ class SquashedGaussian(Head):
     def act(self, outputs: Tensor) -> Tensor:
         return torch.tanh(self.distribution(outputs)[0])
 
-    def drawn_log_likelihood(self, outputs: Tensor, noise: Tensor) -> Tensor:
-        """log pi of an action drawn with the given standard normal numbers, differentiable through the draw."""
+    def drawn(self, outputs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """An action drawn with the given standard normal numbers, and its log pi; both differentiable."""
         mean, log_variance = self.distribution(outputs)
         log_std = 0.5 * log_variance
         drawn = mean + noise * torch.exp(log_std)
         gaussian = -0.5 * (noise.square() + math.log(2 * math.pi)) - log_std
         # log(1 - tanh(x)^2) without cancellation
         change = 2 * (math.log(2) - drawn - softplus(-2 * drawn))
-        return (gaussian - change).sum(-1)
+        return torch.tanh(drawn), (gaussian - change).sum(-1)
