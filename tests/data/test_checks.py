@@ -194,7 +194,7 @@ class TestRemarks:
             "TA: 2 of 3 dimensions are constant (1, 2)",
             "TS: other values than TA's only one in 2 of 3 dimensions (1, 2), the farthest in dimension 2: "
             "0.2 to 0.25, where TA has 0.25; standardising divides by 0.0001 there, which makes that 500 standard "
-            "deviations: leave such dimensions out",
+            "deviations: leave such dimensions out of what is compared (method.dimensions)",
         ]
 
     def test_constant_in_both_at_another_value(self, states: Any, actions: Any) -> None:

@@ -76,7 +76,7 @@ class TestFourRows:
     def test_a_pose_the_logs_never_visit(self, tmp_path: Path, logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ts = write_expert(tmp_path, "unvisited", UNVISITED)
         status, _ = train(tmp_path, logs, ts, *TAILO)
-        assert status == 2 and "do the logs show what TS shows" in capsys.readouterr().err
+        assert status == 2 and "the logs" in capsys.readouterr().err
         status, run = train(tmp_path, logs, ts, *TAILO, "source.trust=true")
         assert success(load_policy(run), UNVISITED) == 0
         assert (status, verdict_of(run)["level"]) == (3, "bad") and verdict_of(run)["text"].startswith(UNLIKE)

@@ -1,23 +1,30 @@
-"""The grid: which runs, in which order, each made once."""
+"""The grid: which runs, in which order, each made once and written down in a line."""
 
 from __future__ import annotations
 
+import csv
+import json
 import logging
 import time
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any, NamedTuple, get_args
 
 from tailo_pl.config.choices import use_folder
 from tailo_pl.config.compose import composed
+from tailo_pl.config.experiment import Experiment
 from tailo_pl.config.trusted import allow
-from tailo_pl.errors import UserError
 from tailo_pl.runs.comparison import trained
-from tailo_pl.runs.folder import run_folder
+from tailo_pl.runs.summary import is_number, read_summary
 
+from .changed import Right, Wrong
+
+RESULTS = Path(__file__).parents[2] / "results"
 ENVS = ("pointmaze", "hopper", "walker2d", "halfcheetah", "ant")
-SPOILS = ("degrees", "flipped", "permuted", "elsewhere", "absent", "one_state")
-DEFAULT = "default"
+RIGHT: tuple[str, ...] = get_args(Right)
+WRONG: tuple[str, ...] = get_args(Wrong)
+DEFAULT, BC, CHECKPOINTS = "default", "method=bc", "checkpoints"
 KNOBS: dict[str, tuple[str, ...]] = {  # what is chosen, by name: one value each that differs from the default
     DEFAULT: (),
     "alpha=0.25": ("method.alpha=0.25",),
@@ -26,77 +33,143 @@ KNOBS: dict[str, tuple[str, ...]] = {  # what is chosen, by name: one value each
     "alpha=4": ("method.alpha=4",),
     "gamma=0": ("method.gamma=0",),
     "gamma=0.9": ("method.gamma=0.9",),
-    "gamma=0.95": ("method.gamma=0.95",),
     "gamma=0.999": ("method.gamma=0.999",),
     "beta_1=0.3": ("method.beta_1=0.3",),
     "beta_1=0.95": ("method.beta_1=0.95",),
     "head=gaussian": ("head=gaussian",),
     "head=mixture": ("head=mixture",),
-    "method=bc": ("method=bc",),
+    BC: ("method=bc",),
+    CHECKPOINTS: ("preset.rollout.every_n_steps=500", "preset.policy_steps=3000"),  # not a choice, but several to make
 }
-FIRST = (DEFAULT, "alpha=4", "gamma=0", "alpha=0.5", "method=bc", "gamma=0.95", "head=gaussian", "beta_1=0.3")
+FIRST = (DEFAULT, "alpha=4", "gamma=0", "alpha=0.5", BC, "head=gaussian")
+FEWER = (DEFAULT, "alpha=4", "gamma=0", BC, CHECKPOINTS)  # with a third seed
 BUDGET = (  # small, and the same whatever the presets come to be
     "preset=fast",
     "preset.pretrain_steps=300",
     "preset.formal_steps=600",
+    "preset.discriminator_batch=128",
+    "preset.settled.patience=0",
+    "preset.settled.held_out=0",
     "preset.policy_steps=1500",
     "preset.policy_batch=128",
     "preset.policy_learning_rate=2e-3",
+    "preset.schedule=constant",
+    "preset.averaging=0.998",
+    "preset.weight_decay=1e-5",
+    "preset.sampling=proportional",
     "preset.network.members=1",
     "preset.network.hidden=[128,128]",
+    "preset.network.norm=none",
+    "preset.held_out.trajectories=3",
+    "preset.held_out.every_n_steps=250",
+    "preset.held_out.monitor=error",
     "preset.held_out.patience=0",
     "preset.rollout.every_n_steps=0",
-    "preset.rollout.episodes=20",
+    "preset.rollout.episodes=10",
+    "threads=1",
+    "checkpoint_every=100000",
     "trainer=cpu",
     "trainer.precision=32-true",
     "logger=csv",
     "callbacks.progress=null",
+    "source.trust=true",
+)
+NUMBERS = (  # of a stage's quality: what a run says of itself
+    *("auroc", "ta_share", "reach", "followed", "covered", "effective_trajectories", "effective_steps"),
+    *("held_out_error", "held_out_mean", "held_out_bc"),
 )
 log = logging.getLogger(__name__)
 
 
-def runs() -> Iterator[tuple[str, ...]]:
-    """(env, what is wrong, knob, seed) of every run, those of all environments in turn; what tells most first."""
-    for seed in ("0", "1", "2"):
+class Run(NamedTuple):
+    """A run of the grid: where, on what data, with what chosen, and with which seed."""
+
+    env: str
+    data: str
+    knob: str
+    seed: int
+
+
+def grid() -> Iterator[Run]:
+    """Every run, those of all environments in turn; what tells most first."""
+    for seed in (0, 2, 1):
+        chosen = FEWER if seed == 2 else (*FIRST, *(knob for knob in KNOBS if knob not in FIRST))
+        right = () if seed == 2 else RIGHT[1:]
         wanted = [
-            [(env, "nothing", knob, seed) for knob in FIRST]
-            + [(env, spoil, DEFAULT, seed) for spoil in SPOILS]
-            + ([] if env == "pointmaze" else [(env, "two_experts", DEFAULT, seed)])
-            + [(env, "absent", "method=bc", seed)]
-            + [(env, "nothing", knob, seed) for knob in KNOBS if knob not in FIRST]
+            [Run(env, "whole", knob, seed) for knob in chosen[: len(FIRST)]]
+            + [Run(env, data, DEFAULT, seed) for data in (*WRONG, *right)]
+            + [Run(env, "whole", knob, seed) for knob in chosen[len(FIRST) :]]
+            + [Run(env, data, knob, seed) for data in right for knob in ("alpha=4", BC)]
             for env in ENVS
         ]
         for round_of in zip_longest(*wanted):
             yield from (one for one in round_of if one is not None)
 
 
-def overrides(env: str, spoil: str, knob: str, seed: str) -> list[str]:
-    """How `tailo train` is told to make a run."""
-    setting = "few_examples" if env == "pointmaze" else "few_logs"
-    data = ["setting.experts=2"] if spoil == "two_experts" else [f"setting.spoil={spoil}"]
-    return [f"env={env}", f"setting={setting}", *data, *BUDGET, *KNOBS[knob], f"seed={seed}"]
-
-
-def name_of(run: tuple[str, ...]) -> str:
-    return "-".join(run[1:]).replace("=", "_")
-
-
-def make(root: Path, seconds: float) -> Iterator[tuple[tuple[str, ...], Path]]:
-    """Every run of the grid that is there or can be made in so many seconds, with its folder."""
+def experiment_of(run: Run, root: Path) -> Experiment:
+    """What `tailo train` would be told."""
     allow(["tools"])
     use_folder(Path(__file__).parent / "conf")
+    setting = "few_examples" if run.env == "pointmaze" else "few_logs"
+    knob = KNOBS[run.knob]
+    changed = {one.partition("=")[0] for one in knob}
+    budget = [one for one in BUDGET if one.partition("=")[0] not in changed]
+    head = [] if "head" in changed else ["head=regression"]
+    name = "-".join(map(str, run[1:])).replace("=", "_")
+    return composed(
+        [
+            *(f"env={run.env}", f"setting={setting}", f"setting.change={run.data}", *budget, *head, *knob),
+            # Policies of two seeds share their discriminators; a third has its own.
+            *(f"seed={run.seed}", f"discriminator_seed={run.seed // 2}", f"name={name}", f"runs={root}"),
+        ]
+    )
+
+
+def make(root: Path, seconds: float) -> None:
+    """Make what is missing of the grid, as far as it can be begun in so many seconds; a line for each run."""
+    path = RESULTS / "evidence.jsonl"
+    known = {Run(line["env"], line["data"], line["knob"], line["seed"]) for line in lines(path)}
     deadline = time.monotonic() + seconds
-    for run in runs():
-        wanted = [*overrides(*run), f"name={name_of(run)}", f"runs={root}"]
-        try:
-            experiment = composed(wanted)
-            folder = run_folder(experiment)
-            if not (folder / "summary.json").exists():
-                if time.monotonic() > deadline:
-                    continue
-                begun = time.monotonic()
-                trained(experiment)
-                log.info("%s: %.0f s", " ".join(run), time.monotonic() - begun)
-            yield run, folder
-        except UserError as error:
-            log.warning("%s: %s", " ".join(run), error)
+    for run in grid():
+        if run in known:
+            continue
+        if time.monotonic() > deadline:
+            break
+        begun = time.process_time()
+        line = {**run._asdict(), **outcome(trained(experiment_of(run, root)))}
+        with path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        log.info("%s: score %.1f, %.0f s", " ".join(map(str, run)), line["score"], time.process_time() - begun)
+
+
+def outcome(run_dir: Path) -> dict[str, Any]:
+    """What a run came to, and what it said of itself."""
+    summary = read_summary(run_dir)
+    quality = {name: value for stage in summary["stages"] for name, value in stage["quality"].items()}
+    numbers = {name: _short(quality[name]) for name in NUMBERS if is_number(quality.get(name))}
+    found = {"score": _short(summary["score"] or 0.0), "episodes": summary["episodes"]}
+    found |= {"verdict": summary["verdict"]["level"], "numbers": numbers}
+    if len(summary["evaluations"]) > 1:
+        errors = _held_out(next(run_dir.glob("policy/**/metrics.csv")))
+        found["checkpoints"] = [
+            [one["step"], errors[one["step"]], _short(one["score"])]
+            for one in summary["evaluations"][:-1]  # the last is of the chosen checkpoint, not of that step
+        ]
+        found["chosen"] = summary["stages"][-1]["chosen_step"]
+    return found
+
+
+def _held_out(path: Path) -> dict[int, float]:
+    """Held-out error by the number of steps done."""
+    with path.open() as file:
+        rows = [row for row in csv.DictReader(file) if row.get("held_out/error")]
+    return {int(row["step"]): _short(float(row["held_out/error"])) for row in rows}
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """What a file of lines holds; nothing where there is none."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []

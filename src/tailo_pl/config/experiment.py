@@ -6,7 +6,7 @@ import logging
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -49,7 +49,9 @@ class Outline:
     @cached_property
     def task(self) -> Task:
         """TS and TA, read once."""
-        return load_task(self.source, self.setting)
+        task = load_task(self.source, self.setting)
+        seen = self.config["method"].get("dimensions") or self.config["setting"].get("hints", {}).get("dimensions")
+        return task if seen is None else replace(task, compared=tuple(seen))
 
     @property
     def fingerprint(self) -> str:

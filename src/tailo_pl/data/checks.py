@@ -42,7 +42,6 @@ def check_task(
     action_high: Sequence[float],
     *,
     trust: bool = False,
-    dimensions: Sequence[int] | None = None,
     std_floor: float = 1e-4,
 ) -> list[str]:
     """Look at TS and TA before training.
@@ -52,7 +51,6 @@ def check_task(
         action_low: lower bound of each action.
         action_high: upper bound.
         trust: only remark on TS and TA that do not fit together, rather than refuse them.
-        dimensions: numbers of a state that the method compares; None: all.
         std_floor: what standardising divides by where TA is constant.
 
     Returns:
@@ -65,11 +63,13 @@ def check_task(
     ta_range = _range("TA: observations", ta, ta.recording.observations)
     action_range = _range("TA: actions", ta, actions)
     _require_within(ta, actions, action_range, bounds)
+    width = ts.recording.observations.shape[1]
+    compared = np.isin(np.arange(width), range(width) if task.compared is None else task.compared)
     return [
         *_short_trajectories(ta),
-        *_constant_states(ts_range, ta_range, std_floor),
-        *_uncovered(ts, ts_range, ta_range),
-        *check_fit(ts, ta, trust=trust, dimensions=dimensions),
+        *_constant_states(ts_range, ta_range, compared, std_floor),
+        *_uncovered(ts, ts_range, ta_range, compared),
+        *check_fit(task, trust=trust),
         *_odd_actions(action_range, bounds),
     ]
 
@@ -154,24 +154,24 @@ def _short_trajectories(ta: Trajectories) -> Iterator[str]:
         yield f"TA: {short:,} of {len(ta):,} trajectories have a single step"
 
 
-def _constant_states(ts: _Range, ta: _Range, std_floor: float) -> Iterator[str]:
+def _constant_states(ts: _Range, ta: _Range, compared: NDArray[np.bool_], std_floor: float) -> Iterator[str]:
     constant = ta.constant
     if constant.any():
         yield f"TA: {_share(constant)} are constant ({_listed(constant)})"
     away = np.maximum(np.abs(ts.low - ta.low), np.abs(ts.high - ta.low))
-    differs = constant & (away > 0)
+    differs = constant & (away > 0) & compared
     if differs.any():
         worst = int(np.argmax(np.where(differs, away, 0)))
         yield (
             f"TS: other values than TA's only one in {_share(differs)} ({_listed(differs)}), the farthest in "
             f"dimension {worst}: {_between(ts, worst)}, where TA has {_number(ta.low[worst])}; standardising divides "
             f"by {std_floor:g} there, which makes that {_number(away[worst] / std_floor)} standard deviations: "
-            "leave such dimensions out"
+            "leave such dimensions out of what is compared (method.dimensions)"
         )
 
 
-def _uncovered(ts: Trajectories, ts_range: _Range, ta_range: _Range) -> Iterator[str]:
-    varying = ~ta_range.constant  # the others have a line of their own
+def _uncovered(ts: Trajectories, ts_range: _Range, ta_range: _Range, compared: NDArray[np.bool_]) -> Iterator[str]:
+    varying = compared & ~ta_range.constant  # the others have a line of their own
     if not (varying & ((ts_range.low < ta_range.low) | (ts_range.high > ta_range.high))).any():
         return
     outside = np.zeros(len(varying), dtype=np.int64)

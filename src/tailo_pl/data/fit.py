@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailo_pl.data.likeness import NEAR, Sample, some_states
 from tailo_pl.data.mistakes import Mistake, likely_mistake
+from tailo_pl.data.settings import Task
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import UserError
 
@@ -20,18 +21,17 @@ _PAIRS = 20_000  # of consecutive states looked at
 _FEW_PAIRS = 10
 
 
-def check_fit(ts: Trajectories, ta: Trajectories, *, trust: bool, dimensions: Sequence[int] | None = None) -> list[str]:
+def check_fit(task: Task, *, trust: bool) -> list[str]:
     """What is odd, a line each.
 
     Args:
-        ts: the expert's states, finite.
-        ta: state-action trajectories, likewise.
+        task: TS and TA, finite.
         trust: say what would be refused, and go on.
-        dimensions: numbers of a state that the method compares; None: all.
     """
+    ts, ta = task.ts, task.ta
     if ta.steps < _LEAST_STEPS or len(ta) < _LEAST_TRAJECTORIES:
         return []
-    sample, states = Sample.of(ta, dimensions=dimensions), some_states(ts)
+    sample, states = Sample.of(ta, dimensions=task.compared), some_states(ts)
     ratios = sample.ratios(states)
     covered = float((ratios <= NEAR).mean())
     lines = list(_other_pace(ts, ta, sample))
@@ -41,7 +41,7 @@ def check_fit(ts: Trajectories, ta: Trajectories, *, trust: bool, dimensions: Se
     if mistake is not None and mistake.covered < max(_ENOUGH, 2 * covered):
         mistake = None
     line = _unvisited(covered, ratios, mistake)
-    meaningless = (mistake is not None and covered <= _NONE) or ratios.min() > _FAR
+    meaningless = (mistake is not None and mistake.decisive and covered <= _NONE) or ratios.min() > _FAR
     if meaningless and not trust:
         raise UserError(f"{line}; source.trust=true trains on it all the same")
     return [line, *lines]
@@ -54,7 +54,8 @@ def _unvisited(covered: float, ratios: NDArray[np.float64], mistake: Mistake | N
     )
     if mistake is None:
         return f"{line}: do the logs show what TS shows, with the same numbers in the same order?"
-    return f"{line}; it would be {mistake.covered:.0%} if TS had {mistake.words}: is that so?"
+    doubt = "is that so" if mistake.changes == 1 else "is that so, or do the logs not show what TS shows"
+    return f"{line}; it would be {mistake.covered:.0%} if TS had {mistake.words}: {doubt}?"
 
 
 def _other_pace(ts: Trajectories, ta: Trajectories, sample: Sample) -> Iterator[str]:

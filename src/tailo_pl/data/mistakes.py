@@ -1,4 +1,4 @@
-"""Mistakes that TS and TA show when they do not fit: units, signs and the order of dimensions.
+"""Mistakes that TS and TA show when they do not fit: units, signs, the order of dimensions and offsets.
 
 Each is tried on TS: what brings its states to where TA has been is what went wrong.
 """
@@ -29,6 +29,7 @@ _TS_STATES, _TA_STATES = 32, 2000  # of the search; what it finds is judged on m
 _WIDEST = 40  # dimensions up to which single ones are tried
 _BINS = 50
 _AS_GOOD = 0.1  # of TS's states covered: less tells two explanations not apart
+_RARE = 0.01  # of TA's steps: beyond these at each end a number of TS is one that TA does not have
 _LISTED = 8
 
 Numbers = NDArray[np.float64]
@@ -41,11 +42,15 @@ class Mistake:
 
     Args:
         words: as people say it.
+        changes: how many things went wrong, one for what all dimensions have in common.
         covered: share of TS's states that TA comes near once it is undone.
+        decisive: whether nothing else is likely to look like it.
     """
 
     words: str
+    changes: int
     covered: float
+    decisive: bool = True
 
 
 def likely_mistake(states: Numbers, sample: Sample) -> Mistake | None:
@@ -63,15 +68,19 @@ def likely_mistake(states: Numbers, sample: Sample) -> Mistake | None:
     def away(tried: Numbers) -> float:
         return float(np.median(nearest(sample.standardised(tried), points)[0]))
 
-    found = [Mistake(words, sample.covers(undo(states))) for words, undo in _tries(some, columns, sample, away)]
+    found = [
+        Mistake(words, changes, sample.covers(undo(states)), decisive)
+        for words, changes, undo, decisive in _tries(some, columns, sample, away)
+    ]
     best = max((one.covered for one in found), default=0.0)
-    return next((one for one in found if one.covered >= best - _AS_GOOD), None)  # the simplest that explains as much
+    explaining = [one for one in found if one.covered >= best - _AS_GOOD]
+    return min(explaining, key=lambda one: one.changes, default=None)  # the simplest that explains as much
 
 
 def _tries(
     some: Numbers, columns: Numbers, sample: Sample, away: Away
-) -> Iterator[tuple[str, Callable[[Numbers], Numbers]]]:
-    """Simpler mistakes first: what each is, and how it is undone."""
+) -> Iterator[tuple[str, int, Callable[[Numbers], Numbers], bool]]:
+    """What each is, how many things went wrong, how it is undone, and whether it is decisive."""
     varying, ones = np.flatnonzero(sample.varying), np.ones(some.shape[1])
     usual = np.quantile(np.abs(some), 0.95, axis=0) / np.maximum(np.abs(columns).max(0), 1e-12)
     for factor, unit in UNITS.items():
@@ -81,7 +90,8 @@ def _tries(
             chosen = scale != 1
             # Divided by enough, any numbers are near TA's middle: what is left must still be numbers of TA's size.
             if chosen.any() and np.median(usual[chosen] / factor) >= min(1.0, factor**-0.5):
-                yield f"{unit} in {_which(chosen[varying], varying)}", partial(np.multiply, scale)
+                changes = 1 if chosen[varying].all() else int(chosen.sum())
+                yield f"{unit} in {_which(chosen[varying], varying)}", changes, partial(np.multiply, scale), True
     likelier = [_unlikely(-some[:, at], columns[:, at]) < _unlikely(some[:, at], columns[:, at]) for at in varying]
     marginal = ones.copy()
     marginal[varying[np.array(likelier, dtype=bool)]] = -1
@@ -89,10 +99,30 @@ def _tries(
     signs = _searched(start, ones, -ones, varying, lambda by: away(some * by))
     if (signs < 0).any():
         chosen = signs[varying] < 0
-        yield f"the other sign in {_which(chosen, varying)}", partial(np.multiply, signs)
-    order = _order(some, columns, varying, away)
+        words = f"the other sign in {_which(chosen, varying)}"
+        yield words, 1 if chosen.all() else int(chosen.sum()), partial(np.multiply, signs), True
+    order, moved_on = _order(some, columns, varying, away)
     if (chosen := order != np.arange(len(order))).any():
-        yield f"another order of {_which(chosen[varying], varying)}", lambda states: np.asarray(states[:, order])
+        words = f"another order of {_which(chosen[varying], varying)}"
+        yield words, 1 if moved_on else int(chosen.sum()), lambda states: np.asarray(states[:, order]), True
+    offset = _offset(some, columns, sample, varying)
+    if (chosen := offset != 0).any():
+        words = f"an offset in {_which(chosen[varying], varying)}"
+        yield words, int(chosen.sum()), partial(np.add, offset), False
+
+
+def _offset(some: Numbers, columns: Numbers, sample: Sample, varying: NDArray[np.int64]) -> Numbers:
+    """What to add to TS where half of it is outside nearly all of TA, to be as the steps of TA that are nearest in the
+    other dimensions."""
+    middle, offset = np.median(some, axis=0), np.zeros(some.shape[1])
+    low, high = np.quantile(columns, [_RARE, 1 - _RARE], axis=0)
+    outside = sample.varying & ((middle < low) | (middle > high))
+    inside = varying[~outside[varying]]
+    if outside.any() and len(inside):
+        queries, points = ((part[:, inside] / sample.std[inside]).astype(np.float32) for part in (some, columns))
+        _, at = nearest(queries, points)
+        offset[outside] = np.median(columns[at] - some, axis=0)[outside]
+    return offset
 
 
 def _searched(start: Numbers, one: Numbers, other: Numbers, dimensions: NDArray[np.int64], away: Away) -> Numbers:
@@ -106,8 +136,12 @@ def _searched(start: Numbers, one: Numbers, other: Numbers, dimensions: NDArray[
     return best
 
 
-def _order(some: Numbers, columns: Numbers, varying: NDArray[np.int64], away: Away) -> NDArray[np.int64]:
-    """Which dimension of TS is which of TA's: moved on, turned round, or as TA's numbers make likely; then by pairs."""
+def _order(some: Numbers, columns: Numbers, varying: NDArray[np.int64], away: Away) -> tuple[NDArray[np.int64], bool]:
+    """Which dimension of TS is which of TA's: moved on, turned round, or as TA's numbers make likely; then by pairs.
+
+    Returns:
+        The order, and whether all are moved on or turned round alike.
+    """
     width = some.shape[1]
     straight = np.arange(width)
     cost = np.array([[_unlikely(some[:, ts], columns[:, ta]) for ts in varying] for ta in varying])
@@ -121,7 +155,7 @@ def _order(some: Numbers, columns: Numbers, varying: NDArray[np.int64], away: Aw
         tried[[one, other]] = best[[other, one]]
         if (distance := away(some[:, tried])) < least:
             best, least = tried, distance
-    return best
+    return best, any(np.array_equal(best, start) for start in starts[:-1])
 
 
 def _unlikely(values: Numbers, column: Numbers) -> float:

@@ -29,7 +29,7 @@ def weight_numbers(task: Task, weights: NDArray[np.float32]) -> dict[str, float]
         that steps drawn by weight come near; `followed`: share of the weight in trajectories that go where TS goes.
     """
     ts, ta = some_states(task.ts), task.ta
-    sample = Sample.of(ta)
+    sample = Sample.of(ta, dimensions=task.compared)
     return {
         "effective_steps": effective_number(weights),
         "effective_trajectories": effective_number(np.add.reduceat(weights, ta.offsets[:-1], dtype=np.float64)),

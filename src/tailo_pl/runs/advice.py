@@ -81,7 +81,7 @@ def choices(run_dir: Path) -> tuple[list[Choice], Choice, Choice]:
     weights = experiment.weights
     assert weights is not None
     task = experiment.task
-    sample, states = Sample.of(task.ta), some_states(task.ts)
+    sample, states = Sample.of(task.ta, dimensions=task.compared), some_states(task.ts)
 
     def choice(alpha: float, gamma: float) -> Choice:
         made = trajectory_weights(scores, task.ta.offsets, alpha=alpha, gamma=gamma, kind=weights.kind)

@@ -30,14 +30,7 @@ def check(experiment: Experiment) -> None:
     env, source = experiment.config["env"], experiment.config["source"]
     if "keys" in env and "keys" in source and env["keys"] != source["keys"]:
         raise UserError(f"source.keys: {source['keys']} given, expected {env['keys']} as env.keys, for the same states")
-    dimensions = experiment.config["method"].get("dimensions")
-    odd = check_task(
-        task,
-        *experiment.action_bounds,
-        trust=experiment.trust,
-        dimensions=dimensions,
-        std_floor=experiment.std_floor,
-    )
+    odd = check_task(task, *experiment.action_bounds, trust=experiment.trust, std_floor=experiment.std_floor)
     for line in (*other_bodies(experiment), *odd):
         log.warning("%s", line)
     method, setting = experiment.names["method"], experiment.names["setting"]
