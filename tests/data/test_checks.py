@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -196,6 +197,15 @@ class TestRemarks:
             "0.2 to 0.25, where TA has 0.25; standardising divides by 0.0001 there, which makes that 500 standard "
             "deviations: leave such dimensions out of what is compared (method.dimensions)",
         ]
+
+    def test_what_is_not_compared_is_not_remarked_on(self, states: Any, actions: Any) -> None:
+        states[:, 1] = 0.25
+        ts = states.copy()
+        ts[:, 1:] += 0.5
+        task = Task(states_only(ts), with_actions(states, actions, [4, 6]))
+        assert len(check_task(task, LOW, HIGH)) == 3
+        assert check_task(replace(task, compared=(0,)), LOW, HIGH) == ["TA: 1 of 3 dimensions are constant (1)"]
+        assert "divides by 0.5 there, which makes that 1 standard" in check_task(task, LOW, HIGH, std_floor=0.5)[1]
 
     def test_constant_in_both_at_another_value(self, states: Any, actions: Any) -> None:
         states[:, 1] = 0.25

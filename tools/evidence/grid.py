@@ -41,8 +41,8 @@ KNOBS: dict[str, tuple[str, ...]] = {  # what is chosen, by name: one value each
     BC: ("method=bc",),
     CHECKPOINTS: ("preset.rollout.every_n_steps=500", "preset.policy_steps=3000"),  # not a choice, but several to make
 }
-FIRST = (DEFAULT, "alpha=4", "gamma=0", "alpha=0.5", BC, "head=gaussian")
-FEWER = (DEFAULT, "alpha=4", "gamma=0", BC, CHECKPOINTS)  # with a third seed
+FIRST = (DEFAULT, "alpha=4", "gamma=0", BC, "head=gaussian", "alpha=0.5")
+LONGER = {"halfcheetah": ("preset.policy_steps=5000",)}  # which learns nothing in less; fewer runs for it
 BUDGET = (  # small, and the same whatever the presets come to be
     "preset=fast",
     "preset.pretrain_steps=300",
@@ -92,18 +92,23 @@ class Run(NamedTuple):
 
 def grid() -> Iterator[Run]:
     """Every run, those of all environments in turn; what tells most first."""
-    for seed in (0, 2, 1):
-        chosen = FEWER if seed == 2 else (*FIRST, *(knob for knob in KNOBS if knob not in FIRST))
-        right = () if seed == 2 else RIGHT[1:]
-        wanted = [
-            [Run(env, "whole", knob, seed) for knob in chosen[: len(FIRST)]]
-            + [Run(env, data, DEFAULT, seed) for data in (*WRONG, *right)]
-            + [Run(env, "whole", knob, seed) for knob in chosen[len(FIRST) :]]
-            + [Run(env, data, knob, seed) for data in right for knob in ("alpha=4", BC)]
-            for env in ENVS
-        ]
-        for round_of in zip_longest(*wanted):
-            yield from (one for one in round_of if one is not None)
+    for seed, whole in ((0, True), (2, False), (0, False), (1, True), (1, False)):
+        yield from (run for of_each in zip_longest(*(_of(env, seed, whole) for env in ENVS)) for run in of_each if run)
+
+
+def _of(env: str, seed: int, first: bool) -> list[Run]:
+    """The runs of an environment with a seed: the first ones, or what they leave over; less of the third seed."""
+    right = [Run(env, data, DEFAULT, seed) for data in RIGHT[1:]]
+    wrong = [Run(env, data, DEFAULT, seed) for data in WRONG]
+    knobs = [Run(env, "whole", knob, seed) for knob in FIRST]
+    if seed == 2:
+        return [] if first else [*knobs[:4], *wrong]
+    if first:
+        return knobs + wrong + right
+    if env in LONGER:
+        return []
+    rest = [Run(env, "whole", knob, seed) for knob in KNOBS if knob not in FIRST]
+    return rest + [Run(env, data, knob, seed) for data in RIGHT[1:] for knob in ("alpha=4", BC)]
 
 
 def experiment_of(run: Run, root: Path) -> Experiment:
@@ -111,7 +116,7 @@ def experiment_of(run: Run, root: Path) -> Experiment:
     allow(["tools"])
     use_folder(Path(__file__).parent / "conf")
     setting = "few_examples" if run.env == "pointmaze" else "few_logs"
-    knob = KNOBS[run.knob]
+    knob = (*LONGER.get(run.env, ()), *KNOBS[run.knob])
     changed = {one.partition("=")[0] for one in knob}
     budget = [one for one in BUDGET if one.partition("=")[0] not in changed]
     head = [] if "head" in changed else ["head=regression"]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from tailo_pl.data.likeness import Sample, nearest
+from tailo_pl.data.likeness import NEAR, Sample, nearest
 
 UNITS = {
     180 / math.pi: "degrees where TA has radians",
@@ -30,6 +30,8 @@ _WIDEST = 40  # dimensions up to which single ones are tried
 _BINS = 50
 _AS_GOOD = 0.1  # of TS's states covered: less tells two explanations not apart
 _RARE = 0.01  # of TA's steps: beyond these at each end a number of TS is one that TA does not have
+_AS_CLOSE = 1.25  # times as far away: more tells two explanations apart
+_FREE = 3  # changes that a free number counts as: it explains more than a sign or a unit does, whatever happened
 _LISTED = 8
 
 Numbers = NDArray[np.float64]
@@ -44,12 +46,14 @@ class Mistake:
         words: as people say it.
         changes: how many things went wrong, one for what all dimensions have in common.
         covered: share of TS's states that TA comes near once it is undone.
+        away: how far half of them then are from TA, in units of TA's own spacing.
         decisive: whether nothing else is likely to look like it.
     """
 
     words: str
     changes: int
     covered: float
+    away: float
     decisive: bool = True
 
 
@@ -68,13 +72,17 @@ def likely_mistake(states: Numbers, sample: Sample) -> Mistake | None:
     def away(tried: Numbers) -> float:
         return float(np.median(nearest(sample.standardised(tried), points)[0]))
 
-    found = [
-        Mistake(words, changes, sample.covers(undo(states)), decisive)
-        for words, changes, undo, decisive in _tries(some, columns, sample, away)
-    ]
-    best = max((one.covered for one in found), default=0.0)
+    found = []
+    for words, changes, undo, decisive in _tries(some, columns, sample, away):
+        ratios = sample.ratios(undo(states))
+        found.append(Mistake(words, changes, float((ratios <= NEAR).mean()), float(np.median(ratios)), decisive))
+    if not found:
+        return None
+    best = max(one.covered for one in found)
     explaining = [one for one in found if one.covered >= best - _AS_GOOD]
-    return min(explaining, key=lambda one: one.changes, default=None)  # the simplest that explains as much
+    # Where TA is wide, much that is wrong is near enough; what really happened brings TS as near as TA's own logs are.
+    closest = min(one.away for one in explaining)
+    return min((one for one in explaining if one.away <= _AS_CLOSE * closest), key=lambda one: one.changes)
 
 
 def _tries(
@@ -108,7 +116,7 @@ def _tries(
     offset = _offset(some, columns, sample, varying)
     if (chosen := offset != 0).any():
         words = f"an offset in {_which(chosen[varying], varying)}"
-        yield words, int(chosen.sum()), partial(np.add, offset), False
+        yield words, _FREE * int(chosen.sum()), partial(np.add, offset), False
 
 
 def _offset(some: Numbers, columns: Numbers, sample: Sample, varying: NDArray[np.int64]) -> Numbers:

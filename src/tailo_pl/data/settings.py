@@ -19,17 +19,11 @@ from tailo_pl.errors import UserError, require_range
 
 @dataclass(frozen=True)
 class Task:
-    """What there is to learn from: TS, the expert's states, and TA, state-action trajectories of unknown quality.
-
-    Args:
-        ts: the expert's states.
-        ta: the logs.
-        compared: numbers of a state by which the two are compared; None: all.
-    """
+    """What there is to learn from: TS, the expert's states, and TA, state-action trajectories of unknown quality."""
 
     ts: Trajectories
     ta: Trajectories
-    compared: tuple[int, ...] | None = None
+    compared: tuple[int, ...] | None = None  # numbers of a state by which the two are compared; None: all
 
 
 class Setting(ABC):
