@@ -9,9 +9,10 @@ JUDGE  := $(VENV)/d4rl-1.1-py3-none-any.whl
 ENV     = pointmaze
 ARGS    =
 RESUME  =
+FIG     =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test format docs results bench bench-score audit clean
+.PHONY: help setup train test format docs reproduce results bench bench-score audit clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -46,6 +47,9 @@ format: $(READY)  ## let ruff format and fix the code
 docs: $(READY)  ## build the documentation into site/, warnings are errors
 	$(BIN)/python tools/docs_pages.py
 	$(BIN)/zensical build --clean --strict
+
+reproduce: $(READY)  ## run, draw and judge figures of the paper: make reproduce FIG="standard alpha" ARGS="--hours 1"
+	$(BIN)/tailo reproduce $(FIG) $(ARGS)
 
 results: $(READY)  ## measure the cells missing from results/ and write the tables
 	$(BIN)/python -m tools.ledger $(ARGS)

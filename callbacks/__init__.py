@@ -11,10 +11,20 @@ A callback of the configuration is any of Lightning's. Three class attributes sa
 
 from tailo_pl.callbacks.checkpoint import StageCheckpoint
 from tailo_pl.callbacks.compiled import Compiled
+from tailo_pl.callbacks.expert_scores import ExpertScores
 from tailo_pl.callbacks.held_out import HeldOutChoice
 from tailo_pl.callbacks.progress import StageProgress
 from tailo_pl.callbacks.rollout import RolloutScore
 from tailo_pl.callbacks.settled import Settled
 from tailo_pl.callbacks.threads import Threads
 
-__all__ = ["Compiled", "HeldOutChoice", "RolloutScore", "Settled", "StageCheckpoint", "StageProgress", "Threads"]
+__all__ = [
+    "Compiled",
+    "ExpertScores",
+    "HeldOutChoice",
+    "RolloutScore",
+    "Settled",
+    "StageCheckpoint",
+    "StageProgress",
+    "Threads",
+]

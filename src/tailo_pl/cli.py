@@ -26,6 +26,7 @@ from tailo_pl.commands.play import play
 from tailo_pl.commands.prepare import prepare
 from tailo_pl.commands.push import push
 from tailo_pl.commands.report import report
+from tailo_pl.commands.reproduce import reproduce
 from tailo_pl.commands.run import run
 from tailo_pl.commands.score import score
 from tailo_pl.commands.table import table
@@ -55,8 +56,8 @@ def app(context: click.Context) -> None:
 
 
 for command in (
-    train, fit, validate, evaluate, data, score, curate, table, compare, advise, report, export, push, play,
-    prepare, run, completion,
+    train, fit, validate, evaluate, data, score, curate, table, compare, reproduce, advise, report, export, push,
+    play, prepare, run, completion,
 ):  # fmt: skip
     app.add_command(command)
 

@@ -1,36 +1,11 @@
-"""The paper's cells and the experiment configs compose to checked experiments."""
+"""The experiment configs compose to checked experiments."""
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
-from tailo_pl.config.cells import PaperCell, paper_cells
 from tailo_pl.config.choices import choices
 from tailo_pl.config.compose import composed
-
-CELLS = paper_cells()
-
-
-@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: " ".join(cell.overrides))
-def test_a_cell_of_the_paper_composes_to_what_it_says(cell: PaperCell) -> None:
-    experiment = composed(cell.overrides)
-    given = dict(override.split("=") for override in cell.overrides)
-    assert {group: experiment.names[group] for group in ("env", "setting")} == {
-        group: given[group] for group in ("env", "setting")
-    }
-    parameters = {f"setting.{key}": str(value) for key, value in vars(experiment.setting).items()}
-    assert {key: value for key, value in given.items() if "." in key}.items() <= parameters.items()
-
-
-def test_all_of_the_papers_cells_are_there_once() -> None:
-    counts = Counter(cell.figure for cell in CELLS)
-    assert counts == {
-        "standard": 5, "examples": 2, "incomplete_ta": 20, "incomplete_ts": 20, "mismatch": 3,
-        "smodice": 4, "recoil_rfe": 4, "recoil_me": 4, "offline_rl": 9, "kitchen": 4,
-    }  # fmt: skip
-    assert len({cell.overrides for cell in CELLS}) == len(CELLS)
 
 
 @pytest.mark.parametrize("name", choices("experiment"))

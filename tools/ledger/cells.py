@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tailo_pl.config.cells import combinations, read_entries
 from tailo_pl.config.compose import composed
 from tailo_pl.config.experiment import Experiment
 from tailo_pl.data.cache import fingerprint
 from tailo_pl.envs.evaluation import Evaluation
 from tailo_pl.files import write_json
+from tailo_pl.paper.cells import combinations, read_entries
 from tailo_pl.runs.comparison import trained
 from tailo_pl.runs.evaluate import evaluate
 from tailo_pl.runs.summary import read_summary

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SUFFIXES = (".png", ".svg")
-_STYLE: Any = {
+STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -30,7 +30,7 @@ _STYLE: Any = {
 }
 _BESIDE: Any = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}
 _MARKS = ((5, 3), (1, 2), (9, 3, 2, 3))
-_DASHES = {"solid": "-", "dashed": "--", "dotted": ":"}
+DASHES = {"solid": "-", "dashed": "--", "dotted": ":"}
 
 
 def draw_figures(figures: Iterable[Figure], folder: Path, names: Mapping[str, str] | None = None) -> list[Path]:
@@ -52,7 +52,7 @@ def draw_figures(figures: Iterable[Figure], folder: Path, names: Mapping[str, st
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with matplotlib.rc_context(_STYLE):
+        with matplotlib.rc_context(STYLE):
             for figure in figures:
                 if not figure.series:
                     continue
@@ -68,19 +68,19 @@ def draw_figures(figures: Iterable[Figure], folder: Path, names: Mapping[str, st
                 for suffix in SUFFIXES:
                     path = folder / f"{(names or {}).get(figure.key, figure.key)}{suffix}"
                     with whole_file(path) as scratch:
-                        canvas.savefig(scratch, format=suffix[1:], dpi=200, metadata=_METADATA[suffix])
+                        canvas.savefig(scratch, format=suffix[1:], dpi=200, metadata=METADATA[suffix])
                     written.append(path)
     except OSError as error:
         raise UserError(f"{error.filename or folder}: cannot be written ({error.strerror or error})") from error
     return written
 
 
-_METADATA: dict[str, dict[str, Any]] = {".png": {}, ".svg": {"Date": None}}
+METADATA: dict[str, dict[str, Any]] = {".png": {}, ".svg": {"Date": None}}
 
 
 def _curves(figure: Figure, axes: Axes) -> None:
     for series in figure.series:
-        color = _color(series.color)
+        color = color_of(series.color)
         name = None if series.thin else series.name
         if figure.kind == "histogram":
             axes.stairs(np.asarray(series.y), np.asarray(series.x), fill=True, alpha=0.45, color=color, label=name)
@@ -92,7 +92,7 @@ def _curves(figure: Figure, axes: Axes) -> None:
             axes.fill_between(np.asarray(series.x), series.low, series.high, color=color, alpha=0.18, linewidth=0)
         look: dict[str, Any] = {"linewidth": 0.7, "alpha": 0.5} if series.thin else {"linewidth": 1.6}
         marker = "o" if len(series.x) == 1 else ""
-        axes.plot(series.x, series.y, _DASHES[series.dash], color=color, label=name, marker=marker, **look)
+        axes.plot(series.x, series.y, DASHES[series.dash], color=color, label=name, marker=marker, **look)
     if figure.shade is not None:
         axes.axvspan(*figure.shade, color="black", alpha=0.08, linewidth=0)
     _marks(figure, axes)
@@ -111,7 +111,7 @@ def _rows(figure: Figure, axes: Axes) -> None:
         at, values, color = (
             places + (number - (count - 1) / 2) * 0.8 / count,
             np.asarray(series.y),
-            _color(series.color),
+            color_of(series.color),
         )
         if figure.kind == "intervals" and series.low is not None and series.high is not None:
             reach = [values - np.asarray(series.low), np.asarray(series.high) - values]
@@ -135,8 +135,8 @@ def _marks(figure: Figure, axes: Axes) -> None:
     for number, mark in enumerate(figure.marks):
         draw = axes.axhline if mark.axis == "y" else axes.axvline
         dashes = _MARKS[number % len(_MARKS)]  # told apart, and behind what they are held against
-        draw(mark.value, linestyle=(0, dashes), linewidth=1, color=_color(mark.color), label=mark.label, zorder=1)
+        draw(mark.value, linestyle=(0, dashes), linewidth=1, color=color_of(mark.color), label=mark.label, zorder=1)
 
 
-def _color(index: int) -> str:
+def color_of(index: int) -> str:
     return "#1b1f24" if index == NEUTRAL else PALETTE[index % len(PALETTE)]

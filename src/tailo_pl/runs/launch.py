@@ -12,9 +12,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from tailo_pl.errors import UserError
 
@@ -50,7 +51,7 @@ def launch(run_dir: Path, processes: int, lock: int) -> None:
                 ranks.append(_start(run_dir, rank, processes, store.port, lock, writing))
             failed = _wait(ranks)
         finally:
-            _end(ranks)
+            end_all(ranks)
         os.set_blocking(reading, False)
         with suppress(BlockingIOError):  # nobody complained
             raise UserError(os.read(reading, 65536).decode(errors="replace").splitlines()[0])
@@ -108,19 +109,19 @@ def _wait(ranks: list[subprocess.Popen[bytes]]) -> dict[int, int]:
         time.sleep(_POLL)
 
 
-def _end(ranks: list[subprocess.Popen[bytes]]) -> None:
+def end_all(processes: Sequence[subprocess.Popen[Any]]) -> None:
     """End those that still run: asked first, then killed; a second Ctrl-C kills at once."""
     try:
-        for rank in ranks:
-            rank.terminate()
+        for process in processes:
+            process.terminate()
         deadline = time.monotonic() + _GRACE
-        for rank in ranks:
+        for process in processes:
             with suppress(subprocess.TimeoutExpired):
-                rank.wait(max(0.0, deadline - time.monotonic()))
+                process.wait(max(0.0, deadline - time.monotonic()))
     finally:
-        for rank in ranks:
-            rank.kill()
-            rank.wait()
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 def _ending(run_dir: Path, failed: dict[int, int]) -> str:
@@ -164,9 +165,12 @@ def end_with_parent() -> None:
 
     Only where it is one of several: the others would wait for it, or it for them, with nobody to end them.
     """
-    if "RANK" not in os.environ and "SLURM_PROCID" not in os.environ:
-        return
-    parent = int(os.environ.get(PARENT, os.getppid()))
+    if "RANK" in os.environ or "SLURM_PROCID" in os.environ:
+        end_with(int(os.environ.get(PARENT, os.getppid())))
+
+
+def end_with(parent: int) -> None:
+    """Let this process end, at once and without a word, when `parent`, which has started it, does."""
     if sys.platform == "linux":
         # When the *thread* that started this process ends, in fact; that thread waits for us.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -32,7 +32,7 @@ from tailo_pl.runs.summary import SCHEMA, is_number
 from tailo_pl.runs.verdict import REACH
 from tailo_pl.training.building import Built, build_stage, stage_batches, stage_callbacks, stage_config, trainer_options
 from tailo_pl.training.ranks import is_first, wait_for_all
-from tailo_pl.training.results import StageResult, finished, index, reuse
+from tailo_pl.training.results import StageResult, finished_anywhere, index, training_alone
 
 BEGUN = ".key"  # in a stage's folder: what it was begun as
 log = logging.getLogger(__name__)
@@ -52,14 +52,13 @@ def run_stages(experiment: Experiment, run_dir: Path) -> list[StageResult]:
     for name in experiment.stages:
         folder = require_inside(run_dir / name, run_dir)
         key = keys[name] = stage_key(experiment, name, keys)
-        if is_first() and root is not None and finished(folder, key) is None:
-            reuse(root, folder, key)
-        wait_for_all()
-        result = finished(folder, key)
-        if result is None:
-            result = _train(experiment, name, key, stage_key(experiment, name, keys, any_length=True), folder)
-            if is_first() and root is not None:
-                index(root, folder, key)
+        lineage = stage_key(experiment, name, keys, any_length=True)
+        with training_alone(root, key):
+            result = finished_anywhere(root, folder, key)
+            if result is None:
+                result = _train(experiment, name, key, lineage, folder)
+                if is_first() and root is not None:
+                    index(root, folder, key)
         results.append(result)
         if experiment.weights is not None and experiment.weights.scores == name:
             _warn_of_scores(name, result)

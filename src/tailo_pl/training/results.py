@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch.distributed as dist
+
 from tailo_pl.files import is_plain, write_json, write_text
+from tailo_pl.locks import turn
 from tailo_pl.runs.inside import is_own_file, real, require_inside
+from tailo_pl.training.ranks import is_first, wait_for_all
 
 INDEX = ".stages"  # under the runs' root: key of a finished stage -> its folder
 
@@ -83,6 +88,28 @@ def _links(folder: str, names: list[str]) -> list[str]:
 
 def index(root: Path, folder: Path, key: str) -> None:
     """Let other runs find a finished stage."""
+    write_text(_index(root) / key, str(real(folder).relative_to(root)))
+
+
+def training_alone(root: Path | None, key: str) -> AbstractContextManager[None]:
+    """Only one run at a time trains a stage; others that want the same one wait, and then reuse it.
+
+    Of a run of several processes none waits: the others would wait for it, and lose patience.
+    """
+    if root is None or dist.is_initialized():
+        return nullcontext()
+    return turn(_index(root) / f".{key}.lock", "a stage that another run is training too")
+
+
+def finished_anywhere(root: Path | None, folder: Path, key: str) -> StageResult | None:
+    """The result of a stage that is finished, in its folder or in another run."""
+    if is_first() and root is not None and finished(folder, key) is None:
+        reuse(root, folder, key)
+    wait_for_all()
+    return finished(folder, key)
+
+
+def _index(root: Path) -> Path:
     where = require_inside(root / INDEX, root)
     where.mkdir(exist_ok=True)
-    write_text(where / key, str(real(folder).relative_to(root)))
+    return where
