@@ -20,7 +20,7 @@ help:  ## list the targets
 setup: $(READY) $(JUDGE)  ## make the virtual environment
 
 $(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "make: $$($(PYTHON) --version 2>&1 || echo '$(PYTHON) is not there') found, expected Python 3.11 or newer (make PYTHON=python3.12 ... names another)" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "make: $$({ $(PYTHON) --version || echo 'no $(PYTHON)'; } 2>&1 | tail -1) found, expected Python 3.11 or newer (make PYTHON=python3.12 ... names another)" >&2; exit 2; }
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
 	# torch first and by its exact version: asked for as a range, pip may fetch several builds to choose from

@@ -1,52 +1,113 @@
-"""What README and documentation tell people to type: commands and options exist, configurations compose, and the
-tutorial runs from its first line to its last."""
+"""What README and documentation tell people to type: every line is run at test size, or what it needs that a test has
+not is said beside it and the rest of it is checked: commands and options exist, configurations compose."""
 
 from __future__ import annotations
 
 import re
 import shlex
 import subprocess
-import sys
+import tomllib
+from collections.abc import Iterator
+from glob import glob
 from pathlib import Path
 
 import click
 import pytest
-from helpers.runs import SMALL
+from helpers.runs import SMALL, small_run
 
-from tailo_pl.cli import app
+from tailo_pl.cli import app, main
 from tailo_pl.config.compose import composed_config
+from tailo_pl.data.formats import write_file
+from tailo_pl.data.trajectories import Trajectories
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 MADE = ("configuration.md", "results.md")  # by `make docs`, from the project itself
-# What a line needs that a test has not; a line that begins or goes on like this is not looked at further.
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PROGRAMS = ("tailo", "make", "pip", "uv", "python", "sbatch", "git", "source")
+# What a line needs that a test has not. A training that needs it is composed, another command's options are looked at.
 NEEDS = {
     "hydra/launcher=": "another launcher, or a cluster",
-    "...": "a name of the reader's own",
-    "conf ": "the reader's own folder of configurations",
-    "--allow ": "the reader's own package",
-    "--config-dir": "the reader's own folder of configurations",
-    "resume=": "a run of the reader's own",
+    "=...": "names of the reader's own",
+    "conf ": "the reader's own folder of configurations; tests/test_extending.py runs it",
+    "--allow ": "the reader's own package; tests/test_extending.py runs it",
+    "resume=": "a run of the reader's own; tests/runs/test_resume.py does it",
     "--cfg": "nothing: Hydra shows what is composed",
+    "hoper": "nothing: the page shows what is said of it",
+    "source=d4rl": "D4RL's files",
+    "source=minari": "Minari's files",
+    "+source.parts.point": "a file of the reader's own",
+    "source=lerobot": "a robot's recordings; tests/commands/test_robot_data.py has some",
+    "source=robomimic": "a robot's recordings; tests/commands/test_robot_data.py has some",
+    "source=zarr": "a robot's recordings; tests/commands/test_robot_data.py has some",
+    "arm/": "a robot's recordings; tests/test_hand_guided_arm.py makes them",
+    "path/": "a robot's recordings; tests/commands/test_robot_data.py has some",
+    "--feature": "a robot's recordings; tests/commands/test_robot_data.py has some",
+    "walk.csv": "columns of the reader's own; tests/commands/test_own_data.py has some",
+    "env.id=": "data of another environment; tests/commands/test_gym.py has some",
+    "trainer=ddp": "two processes; tests/training/test_ddp.py has them",
+    "env=hopper": "data that takes minutes to make",
+    "env=antmaze": "data that takes minutes to make",
+    "env=kitchen": "data that takes minutes to make",
+    "tailo compare": "many trainings; tests/commands/test_compare.py does it",
+    "tailo advise": "several runs, or many trainings; tests/runs/test_trials.py does it",
+    "tailo push": "the Hub; tests/policies/test_hub.py has one",
+    "--format hub": "a package beside; tests/policies/test_hub.py does it",
+    "--video": "a film of the reader's own; tests/report/test_report.py has one",
+    "method.pu=two_step": "nothing: it is one of many methods, and each is trained elsewhere",
+    "git clone": "the network",
+    "source .venv": "the environment that `make` sets up",
+    "tensorboard": "a package beside",
 }
 
 
 def lines_of(path: Path) -> list[str]:
-    """The commands of a page: whole lines of indented and fenced blocks that begin with `tailo`."""
+    """The commands of a page: whole lines of indented and fenced blocks that begin with one of the programs."""
     text = re.sub(r"<!-- output:begin -->.*?<!-- output:end -->", "", path.read_text(), flags=re.DOTALL)
     text = text.replace("\\\n", " ")
-    found = re.findall(r"^(?: {4})?\$? ?(tailo .*)$", text, re.MULTILINE)
+    found = re.findall(rf"^(?: {{4}})?\$? ?((?:{'|'.join(PROGRAMS)}) \S.*)$", "\n".join(_blocks(text)), re.MULTILINE)
     return [re.sub(r"\s+#.*$", "", line).strip() for line in found]
+
+
+def _blocks(text: str) -> list[str]:
+    return re.findall(r"(?:^ {4}.*\n)+", text, re.MULTILINE) + re.findall(r"```\w*\n(.*?)```", text, re.DOTALL)
 
 
 COMMANDS = sorted({(path.name, line) for path in PAGES if path.name not in MADE for line in lines_of(path)})
 
 
-def test_there_are_commands() -> None:
-    assert len(COMMANDS) > 40
+def reason(line: str) -> str | None:
+    """What a line needs that a test has not."""
+    return next((why for mark, why in NEEDS.items() if mark in line), None)
 
 
-@pytest.mark.parametrize(("page", "line"), [pair for pair in COMMANDS if pair[1].split()[1] != "train"])
+def of(*programs: str) -> list[tuple[str, str]]:
+    return [pair for pair in COMMANDS if pair[1].startswith(programs)]
+
+
+def here(line: str) -> str:
+    """A line with the test's own run in place of the reader's."""
+    line = re.sub(r"\bRUN\b|runs/(?:\w+/\w+/\w+/(?:NAME|mine)|\.\.\.|\w+/\w+/\w+/\*)", RUN, line)
+    return re.sub(r" name=\w+", "", line)
+
+
+RUN = "runs/pointmaze/examples/tailo/small"
+RUN_HERE = {here(line): page for page, line in of("tailo ") if reason(line) is None and page != "tutorial.md"}
+
+
+def test_there_are_commands_and_every_mark_marks_one() -> None:
+    assert len(COMMANDS) > 80 and len(RUN_HERE) > 15
+    assert [mark for mark in NEEDS if not any(mark in line for _, line in COMMANDS)] == []
+
+
+def test_every_line_of_a_shell_block_is_a_command() -> None:
+    for path in PAGES:
+        for block in re.findall(r"```sh\n(.*?)```", path.read_text().replace("\\\n", " "), re.DOTALL):
+            for line in block.splitlines():
+                first = line.removeprefix("$ ").split(" ")[0]
+                assert first in (*PROGRAMS, "", "#") or line.startswith("tailo:"), f"{path.name}: {line}"
+
+
+@pytest.mark.parametrize(("page", "line"), [pair for pair in of("tailo ") if pair[1].split()[1] != "train"])
 def test_command_and_options_exist(page: str, line: str) -> None:
     _, *words = shlex.split(line)
     words = [word for word in words if word not in ("…",)]
@@ -64,43 +125,106 @@ def test_command_and_options_exist(page: str, line: str) -> None:
             assert word.split("=")[0] in known, f"{page}: {line}"
 
 
-@pytest.mark.parametrize(("page", "line"), [pair for pair in COMMANDS if pair[1].split()[1] == "train"])
+@pytest.mark.parametrize(("page", "line"), of("tailo train"))
 def test_what_is_to_be_trained_composes(page: str, line: str) -> None:
-    if any(mark in line for mark in NEEDS):
-        pytest.skip(next(reason for mark, reason in NEEDS.items() if mark in line))
+    alone = ("hydra/launcher=", "=...", "conf ", "resume=", "--cfg", "hoper")  # nothing there to compose with
+    if any(mark in line for mark in alone):
+        pytest.skip(reason(line) or "")
+    assert _composed(line)["method"]["stages"]
+
+
+def _composed(line: str) -> dict[str, dict[str, object]]:
     _, _, *words = shlex.split(line)
-    sweep = "-m" in words
     overrides = [word for word in words if not word.startswith("-")]
-    if sweep:  # its first job
+    if "-m" in words:  # its first job
         overrides = [word if word.split("=")[1][:1] == "[" else word.split(",")[0] for word in overrides]
-    if "hoper" in line:  # the page shows what is said of it
-        return
-    assert composed_config(overrides)["method"]["stages"]
+    return composed_config(overrides)
 
 
-def blocks(path: Path) -> list[tuple[str, str]]:
-    return re.findall(r"```(sh|python)\n(.*?)```", path.read_text(), re.DOTALL)
+@pytest.mark.parametrize(("page", "line"), of("make "))
+def test_what_make_is_told_it_would_do(page: str, line: str) -> None:
+    """Not more: set-up alone takes minutes. What it trains composes."""
+    done = subprocess.run([*shlex.split(line), "--dry-run"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, f"{page}: {line}\n{done.stderr}"
+    last = done.stdout.strip().splitlines()[-1]
+    if "RESUME" not in line and line.split()[1] == "train":
+        assert last.startswith(".venv/bin/tailo train ")
+        assert _composed(last)["method"]["stages"]
+
+
+@pytest.mark.parametrize(("page", "line"), of("pip ", "uv "))
+def test_what_is_to_be_installed_is_there(page: str, line: str) -> None:
+    """Not more: torch alone is larger than all else."""
+    words = shlex.split(line)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for extra in re.findall(r"tailo_pl\[(\w+)\]", line):
+        assert extra in extras, f"{page}: {line}"
+    if "--constraint" in words:
+        lock = (ROOT / words[words.index("--constraint") + 1]).read_text().splitlines()
+        # Read by pip and uv alike: names and exact versions, no options of either.
+        assert lock and all(re.fullmatch(r"[\w.-]+==[\w.+!-]+", one) for one in lock)
+
+
+@pytest.mark.parametrize(("page", "line"), of("python ", "sbatch "))
+def test_files_that_are_to_be_run_are_there(page: str, line: str) -> None:
+    names = [word for word in shlex.split(line)[1:] if "/" in word]
+    assert names and all((ROOT / name).exists() for name in names), f"{page}: {line}"
+    for name in names:
+        if name.endswith(".sbatch"):
+            subprocess.run(["bash", "-n", str(ROOT / name)], check=True)
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory, pointmaze_data: Trajectories) -> Iterator[Path]:
+    """A folder with the files that the pages speak of, and a run."""
+    folder = tmp_path_factory.mktemp("workshop")
+    (folder / "logs").mkdir()
+    some = pointmaze_data.take(range(0, len(pointmaze_data), 24))
+    expert = pointmaze_data.take(range(3))
+    for name in ("logs.npz", "logs.csv", "logs.pt", "new_logs.csv", "logs/one.parquet"):
+        write_file(folder / name, some)
+    for name in ("expert.csv", "expert.npz"):
+        write_file(folder / name, expert)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        small_run(Path("runs"), "env=pointmaze")
+        yield folder
+
+
+def type_in(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run a line in the folder one is in, at test size."""
+    _, command, *words = shlex.split(line)
+    words = [one for word in words for one in (sorted(glob(word)) if "*" in word and "=" not in word else [word])]
+    if command == "train":
+        words += [one for one in SMALL if not one.startswith("preset.rollout.ep") or "env=" in line]
+    if command == "fit":
+        words += ["--trainer.max_steps=5"]
+    if command == "play":
+        words += ["--width=64", "--height=48"]
+    if command in ("evaluate", "play"):
+        words += ["--episodes=2"]
+    status = main([command, *words])
+    said = capsys.readouterr().err
+    if command in ("play", "export") and status == 2 and "renderer" in said:
+        return  # a machine that cannot draw
+    assert status == 0 or (status == 3 and "--strict" in words), f"{line}\n{said}"
 
 
 @pytest.mark.slow
-def test_the_tutorial_runs(tmp_path: Path) -> None:
-    for language, block in blocks(ROOT / "docs/tutorial.md"):
+@pytest.mark.parametrize("line", RUN_HERE)
+def test_it_runs(line: str, workshop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for made in ("scores.csv", "logs.parquet", "play.mp4", f"{RUN}/export/policy.onnx"):  # by a line before
+        (workshop / made).unlink(missing_ok=True)
+    type_in(line, capsys)
+
+
+@pytest.mark.slow
+def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    for language, block in re.findall(r"```(sh|python)\n(.*?)```", (ROOT / "docs/tutorial.md").read_text(), re.DOTALL):
         if language == "python":
-            subprocess.run([sys.executable, "-c", block], cwd=tmp_path, check=True, timeout=300)
+            exec(block, {})
             continue
         for line in block.strip().splitlines():
-            _, command, *words = shlex.split(line)
-            if command == "train":
-                words += [one for one in SMALL if not one.startswith("preset.rollout.ep")]
-            if command == "fit":
-                words += ["--trainer.max_steps=5"]
-            if command == "play":
-                words += ["--width=64", "--height=48"]
-            done = subprocess.run(
-                [sys.executable, "-m", "tailo_pl.cli", command, *words],
-                cwd=tmp_path, capture_output=True, text=True, timeout=300,
-            )  # fmt: skip
-            if command in ("play", "export") and done.returncode == 2 and "renderer" in done.stderr:
-                continue  # a machine that cannot draw
-            assert done.returncode == 0, f"{line}\n{done.stderr}"
+            type_in(line, capsys)
     assert (tmp_path / "report.html").exists() and (tmp_path / "fits").is_dir()

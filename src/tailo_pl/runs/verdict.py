@@ -54,6 +54,8 @@ def _numbers(stages: Sequence[Mapping[str, Any]], trajectories: int) -> dict[str
         found |= {name: quality[name] for name in NAMES if is_number(quality.get(name))}
         if is_number(quality.get("ta_share")):
             found["ta_trajectories"] = round(quality["ta_share"] * trajectories)
+    if "held_out_error" not in found:  # yardsticks of nothing
+        found = {name: value for name, value in found.items() if not name.startswith("held_out")}
     return {name: found[name] for name in NAMES if name in found}
 
 
