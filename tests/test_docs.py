@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tailo_pl.cli import app
+from tailo_pl.paper.figures import read_figures
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
@@ -48,7 +49,11 @@ def test_it_builds_strictly_and_needs_no_network(folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     site = folder / "site"
     pages = {path.name: path.read_text() for path in site.glob("*.html")}
-    assert {page.replace(".md", ".html") for page in PAGES} | {"configuration.html", "results.html"} <= set(pages)
+    assert {page.replace(".md", ".html") for page in PAGES} | {
+        "configuration.html",
+        "results.html",
+        "paper.html",
+    } <= set(pages)
     for name, text in pages.items():
         # Anything that a browser would fetch on its own; links are not.
         assert not re.findall(r"<(?:script|img|iframe)[^>]*src=\"https?:", text), name
@@ -67,6 +72,9 @@ def test_it_builds_strictly_and_needs_no_network(folder: Path) -> None:
     ):
         assert f"<code>{key}</code>" in pages["configuration.html"]
     assert "β₁" in pages["configuration.html"]
+    assert all(f'id="{name}"' in pages["paper.html"] for name in read_figures())
+    drawn = re.findall(r'src="(paper/\w+\.svg)"', pages["paper.html"])
+    assert drawn and all((site / path).is_file() for path in drawn)
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from tailo_pl.data.formats import write_file
 from tailo_pl.data.trajectories import Trajectories
 
 ROOT = Path(__file__).parents[1]
-MADE = ("configuration.md", "results.md")  # by `make docs`, from the project itself
+MADE = ("configuration.md", "paper.md", "results.md")  # by `make docs`, from the project itself
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROGRAMS = ("tailo", "make", "pip", "uv", "python", "sbatch", "git", "source")
 # What a line needs that a test has not. A training that needs it is composed, another command's options are looked at.
@@ -49,6 +49,7 @@ NEEDS = {
     "env=antmaze": "data that takes minutes to make",
     "env=kitchen": "data that takes minutes to make",
     "tailo compare": "many trainings; tests/commands/test_compare.py does it",
+    "tailo reproduce": "many trainings; tests/paper/test_reproduce.py does it",
     "tailo advise": "several runs, or many trainings; tests/runs/test_trials.py does it",
     "tailo push": "the Hub; tests/policies/test_hub.py has one",
     "--format hub": "a package beside; tests/policies/test_hub.py does it",

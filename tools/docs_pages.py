@@ -1,15 +1,20 @@
 """The pages of the documentation that are made from the project itself, so that they cannot go stale.
 
-python tools/docs_pages.py      # writes docs/configuration.md and docs/results.md; `make docs` calls it
+python tools/docs_pages.py      # writes configuration.md, results.md and paper.md in docs/; `make docs` calls it
 """
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
+from ledger.convert import all_records
 from ledger.tables import readable_table
+
+from tailo_pl.paper.figures import chosen
+from tailo_pl.paper.page import page
+from tailo_pl.paper.plan import Asked
+from tailo_pl.paper.records import cell_of
 
 ROOT = Path(__file__).parents[1]
 SYMBOLS = {
@@ -99,13 +104,20 @@ def configuration() -> str:
 
 def results() -> str:
     """Every cell of results/."""
-    table = readable_table([json.loads(path.read_text()) for path in sorted((ROOT / "results").glob("*.json"))])
+    table = readable_table(all_records(ROOT / "results"))
     return (
         "# Results\n\nMean ± standard deviation over seeds of the trained policy over 100 fresh episodes. Every number "
-        "is in `results/`, one file per cell; `make results` measures what is missing. The data "
+        "is in `results/`, one line per cell and seed; `make results` measures what is missing. The data "
         "is made by the project's own policies (`source=bundled`): not comparable with published D4RL numbers.\n\n"
         f"{table}"
     )
+
+
+def paper() -> str:
+    """The paper, figure by figure, with its pictures beside it."""
+    records = {cell_of(record): record for record in all_records(ROOT / "results")}
+    asked = Asked(chosen([]), ("preset=fast",))
+    return page(asked, records, ROOT / "docs/paper")
 
 
 def _cell(text: str) -> str:
@@ -115,3 +127,4 @@ def _cell(text: str) -> str:
 if __name__ == "__main__":
     (ROOT / "docs/configuration.md").write_text(configuration())
     (ROOT / "docs/results.md").write_text(results())
+    (ROOT / "docs/paper.md").write_text(paper())

@@ -10,7 +10,6 @@ python tools/pictures.py tutorial runs/pointmaze/given/tailo/tutorial      # of 
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import subprocess
 import tempfile
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 matplotlib.use("Agg")
+from ledger.convert import all_records
 from matplotlib import pyplot
 from matplotlib.patches import Rectangle
 from playwright.sync_api import sync_playwright
@@ -34,6 +34,7 @@ from tailo_pl.envs.kitchen import Kitchen, positions
 from tailo_pl.envs.simulator import Drawn
 from tailo_pl.models.acting import actor
 from tailo_pl.models.policy import PolicyModule
+from tailo_pl.paper.records import cell_of
 from tailo_pl.policies.render import pictures
 from tailo_pl.report.drawing import draw_figures
 from tailo_pl.report.findings import find, origin_figure, trajectory_figures
@@ -104,10 +105,10 @@ def _some(steps: NDArray[Any]) -> NDArray[Any]:
 def comparison() -> None:
     """Scores of the methods, each with nothing but its own defaults, from the ledger."""
     scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for path in sorted((ROOT / "results").glob("*.json")):
-        cell = json.loads(path.read_text())
-        if {one.split("=")[0] for one in cell["overrides"]} <= PLAIN and cell["preset"] == "fast":
-            divergence = [one.split("=")[1] for one in cell["overrides"] if one.startswith("method.divergence=")]
+    for cell in all_records(ROOT / "results"):
+        values = cell_of(cell).values
+        if values.keys() <= PLAIN and cell["preset"] == "fast":
+            divergence = [value for key, value in values.items() if key == "method.divergence"]
             method = " ".join([cell["method"], *divergence])
             scores[f"{cell['env']} {cell['setting']}"][method].append(cell["score"])
     figure, axes = pyplot.subplots(1, len(TASKS), figsize=(9, 2.8), layout="constrained", sharex=True)

@@ -6,8 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from helpers.cells import result
 
 from tailo_pl.errors import UserError
+from tailo_pl.paper.cells import Cell
+from tailo_pl.paper.records import Record, read_records
+from tools.ledger import convert
 from tools.ledger.cells import read_cells, run_missing
 from tools.ledger.documents import write_tables
 from tools.ledger.tables import comparison_table, markdown_table, score_interval
@@ -66,19 +70,30 @@ def test_only_missing_cells_are_run_and_each_is_written_whole(tmp_path: Path, mo
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
     assert "| pointmaze | examples | bc | fast |" in text and "seed=0,1" in text
 
+    monkeypatch.setattr("sys.argv", ["convert", str(cells.parent)])
+    assert convert.main() == 0 and not list(cells.parent.glob("*.json"))
+    lines = read_records(cells.parent / "cells")
+    one = lines[Cell.of([*cell["overrides"][:-1], "setting=examples"], 1)]
+    kept = ("env", "method", "source", "episodes", "config", "versions", "cpu_seconds")
+    assert len(lines) == 2 and {key: one[key] for key in kept} == {key: cell[key] for key in kept}  # type: ignore[literal-required]
+    assert one["score"] == pytest.approx(cell["score"], abs=1e-3) and one["data"]["fingerprint"]
+    write_tables(cells.parent, tmp_path)
+    assert (tmp_path / "docs/numbers.md").read_text() == text  # lines or files: the same table
+    assert convert.main() == 0 and len(read_records(cells.parent / "cells")) == 2
+
 
 def test_table_gives_mean_and_deviation_over_seeds() -> None:
-    def cell(seed: int, score: float, fingerprint: str = "f") -> dict[str, object]:
-        named: dict[str, object] = {"env": "hopper", "setting": "standard", "method": "tailo", "preset": "fast"}
-        named |= {"data": {"fingerprint": fingerprint}, "overrides": ["env=hopper", f"seed={seed}"]}
-        return {**named, "seed": seed, "score": score, "cpu_seconds": 10.0}
+    def other_data(record: Record) -> Record:
+        record["data"] = {**record["data"], "fingerprint": "g"}
+        return record
 
-    table = markdown_table([cell(1, 90.0), cell(0, 100.0)])
+    table = markdown_table([measured("tailo", 1, 90.0), measured("tailo", 0, 100.0)])
     assert table.splitlines()[2] == (
-        "| hopper | standard | tailo | fast | 95.0 ± 5.0 | 2 | 10 | `tailo train -m env=hopper seed=0,1` |"
+        "| hopper | standard | tailo | fast | 95.0 ± 5.0 | 2 | 1 "
+        "| `tailo train -m env=hopper setting=standard method=tailo seed=0,1` |"
     )
-    other_data = markdown_table([cell(1, 90.0), cell(0, 100.0, "g")]).splitlines()[2:]
-    assert [row.split("|")[5].strip() for row in other_data] == ["90.0", "100.0"]  # never averaged over data
+    rows = markdown_table([measured("tailo", 1, 90.0), other_data(measured("tailo", 0, 100.0))]).splitlines()[2:]
+    assert [row.split("|")[5].strip() for row in rows] == ["90.0", "100.0"]  # never averaged over data
 
 
 def test_precision_makes_another_row_and_devices_threads_and_loggers_do_not() -> None:
@@ -95,11 +110,8 @@ def test_a_cell_measured_twice_counts_once() -> None:
     assert [cell.strip() for cell in row.split("|")[5:7]] == ["20.0 ± 10.0", "2"]
 
 
-def measured(method: str, seed: int, score: float, *options: str, env: str = "hopper") -> dict[str, object]:
-    overrides = [f"env={env}", "setting=standard", f"method={method}", *options, f"seed={seed}"]
-    named = {"env": env, "setting": "standard", "method": method, "preset": "fast", "seed": seed}
-    episodes = {"score": score, "score_std": 10.0, "returns": [100.0, 300.0] * 50}
-    return {**named, **episodes, "overrides": overrides, "data": {"fingerprint": "f"}, "cpu_seconds": 1.0}
+def measured(method: str, seed: int, score: float, *options: str, env: str = "hopper") -> Record:
+    return result(Cell.of([f"env={env}", "setting=standard", f"method={method}", *options], seed), score)
 
 
 def test_interval_of_a_mean_over_seeds_and_episodes() -> None:
@@ -107,7 +119,7 @@ def test_interval_of_a_mean_over_seeds_and_episodes() -> None:
     assert (low, high) == pytest.approx((48, 52), abs=0.3)  # 1.96 * 10 / sqrt(100)
     low, high = score_interval([measured("bc", seed, 50.0 + 20 * seed) for seed in range(2)])
     assert low < 51 and high > 69  # with two seeds a quarter of the draws holds one of them alone
-    assert score_interval([{**measured("bc", 0, 0.0), "returns": []}]) == (0.0, 0.0)  # failed
+    assert score_interval([{**measured("bc", 0, 0.0), "score_std": 0.0, "episodes": 0}]) == (0.0, 0.0)  # failed
 
 
 def test_comparison_shows_who_leads_each_task() -> None:
@@ -121,4 +133,4 @@ def test_comparison_shows_who_leads_each_task() -> None:
     scores = {row[0]: row[1] for row in rows}
     assert scores["tailo"].startswith("**90.5** [") and scores["tailo"].endswith("(2)")
     assert not comparison_table([*cells, measured("oril", 0, 99.0, "preset.baselines.steps=99")]).count("**99.0**")
-    assert scores["smodice kl"].startswith("**89.0**") and scores["bc"].startswith("10.0 [8.0, 12.0]")
+    assert scores["smodice kl"].startswith("**89.0**") and scores["bc"].startswith("10.0 [8.1, 11.9]")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tailo_pl.paper.records import Record, cell_of
 from tailo_pl.runs.grouping import group_key, outcome, seeds
 
-Cells = Sequence[Mapping[str, Any]]
+Cells = Sequence[Record]
 REPLICATES = 2000
 METHODS_OF_A_COMPARISON = 3  # a task that fewer have done is none
 
@@ -67,7 +66,7 @@ def comparison_table(cells: Cells) -> str:
     Holds what was measured with preset fast, whatever the options of the method and the budget of the baselines, on
     tasks that several methods have done. Who was given other steps than the preset's leads nothing.
     """
-    tasks: dict[str, dict[str, list[Mapping[str, Any]]]] = defaultdict(dict)
+    tasks: dict[str, dict[str, list[Record]]] = defaultdict(dict)
     for overrides, group in _groups(cells):
         method = _method(overrides)
         if method is not None:
@@ -86,31 +85,20 @@ def comparison_table(cells: Cells) -> str:
 
 
 def score_interval(cells: Cells, replicates: int = REPLICATES, seed: int = 0) -> tuple[float, float]:
-    """95 % of the mean score: draws seeds again, and of each drawn its episodes again."""
+    """95 % of the mean score: draws seeds again, and for each its mean over as many episodes, which is about normal."""
     generator = np.random.default_rng(seed)
-    played = [_episode_scores(cell) for cell in cells]
-    means = np.empty((replicates, len(played)))
-    for column in range(len(played)):
-        chosen = generator.integers(0, len(played), replicates)
-        for number, scores in enumerate(played):
-            rows = np.flatnonzero(chosen == number)
-            means[rows, column] = scores[generator.integers(0, len(scores), (len(rows), len(scores)))].mean(1)
-    low, high = np.quantile(means.mean(1), (0.025, 0.975))
+    means = np.array([cell["score"] for cell in cells])
+    errors = np.array([cell["score_std"] / max(cell["episodes"], 1) ** 0.5 for cell in cells])
+    chosen = generator.integers(0, len(cells), (replicates, len(cells)))
+    drawn = generator.normal(means[chosen], errors[chosen]).mean(1)
+    low, high = np.quantile(drawn, (0.025, 0.975))
     return float(low), float(high)
-
-
-def _episode_scores(cell: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Scores are linear in returns, so a cell's mean and deviation tell those of its episodes."""
-    returns = np.asarray(cell["returns"], dtype=np.float64)
-    if not len(returns) or returns.std() == 0:
-        return np.array([cell["score"]])
-    return np.asarray(cell["score"] + (returns - returns.mean()) * (cell["score_std"] / returns.std()))
 
 
 def _column(groups: Mapping[str, Cells]) -> dict[str, str]:
     means = {method: float(np.mean([cell["score"] for cell in group])) for method, group in groups.items()}
     intervals = {method: score_interval(group) for method, group in groups.items()}
-    contenders = [method for method, group in groups.items() if not _of(group[0]["overrides"], "preset.")]
+    contenders = [method for method, group in groups.items() if not _of(_overrides(group[0]), "preset.")]
     bar = intervals[max(contenders, key=lambda method: means[method])][0] if contenders else np.inf
     column = {}
     for method, (low, high) in intervals.items():
@@ -121,23 +109,23 @@ def _column(groups: Mapping[str, Cells]) -> dict[str, str]:
     return column
 
 
-def _groups(cells: Cells) -> list[tuple[tuple[str, ...], list[Mapping[str, Any]]]]:
+def _groups(cells: Cells) -> list[tuple[tuple[str, ...], list[Record]]]:
     """Cells that are the same but for the seed, a cell measured twice once, with the first one's overrides."""
-    groups: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
+    groups: dict[str, dict[str, Record]] = defaultdict(dict)
     for cell in cells:
-        given = {**_given(cell["overrides"]), "seed": cell["seed"]}
+        given = {**_given(_overrides(cell)), "seed": cell["seed"]}
         groups[group_key(given, cell["data"]["fingerprint"])][seeds(given)] = cell
     found = [list(group.values()) for group in groups.values()]
-    found.sort(key=lambda group: (_without_seed(group[0]), group[0]["data"]["fingerprint"]))
-    return [(_without_seed(group[0]), group) for group in found]
+    found.sort(key=lambda group: (_overrides(group[0]), group[0]["data"]["fingerprint"]))
+    return [(_overrides(group[0]), group) for group in found]
 
 
 def _given(overrides: Iterable[str]) -> dict[str, str]:
     return dict(override.split("=", 1) for override in overrides)  # type: ignore[arg-type]
 
 
-def _without_seed(cell: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(override for override in cell["overrides"] if not override.startswith("seed="))
+def _overrides(cell: Record) -> tuple[str, ...]:
+    return cell_of(cell).overrides
 
 
 def _method(overrides: Iterable[str]) -> str | None:

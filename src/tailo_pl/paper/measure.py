@@ -15,13 +15,13 @@ from tailo_pl.envs.evaluation import Evaluation
 from tailo_pl.errors import UserError
 from tailo_pl.paper.cells import Cell
 from tailo_pl.paper.figures import PaperFigure
-from tailo_pl.paper.records import Curve, Record, shows
+from tailo_pl.paper.records import Curve, Record, data_part, shares_done, shows
 from tailo_pl.report.figure import averaged
 from tailo_pl.report.findings import find, trajectory_figures
 from tailo_pl.report.reading import read_run
 from tailo_pl.runs.comparison import trained
 from tailo_pl.runs.evaluate import evaluate
-from tailo_pl.runs.summary import Data, read_summary
+from tailo_pl.runs.summary import read_summary
 
 EPISODES = 100
 POINTS = 40  # of a curve that is kept
@@ -74,21 +74,6 @@ def measure(cell: Cell, figures: Iterable[PaperFigure], runs: str = "runs", epis
     if curves := _curves(run_dir, [figure for figure in figures if shows(figure, cell)]):
         record["curves"] = curves
     return record
-
-
-def data_part(data: Data) -> dict[str, Any]:
-    """What a record says of its data."""
-    ts, ta = data["ts"], data["ta"]
-    return {
-        "fingerprint": data["fingerprint"],
-        "ts": [ts["trajectories"], ts["states"]],
-        "ta": [ta["trajectories"], ta["steps"]],
-    }
-
-
-def shares_done(subtasks: dict[str, list[int | None]]) -> dict[str, float]:
-    """Share of the episodes in which each subtask was done."""
-    return {name: round(float(np.mean([step is not None for step in steps])), 3) for name, steps in subtasks.items()}
 
 
 def _curves(run_dir: Path, figures: list[PaperFigure]) -> dict[str, Curve]:

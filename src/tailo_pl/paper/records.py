@@ -16,6 +16,7 @@ from tailo_pl.errors import UserError, one_line
 from tailo_pl.files import write_text
 from tailo_pl.paper.cells import Cell
 from tailo_pl.paper.figures import PaperFigure
+from tailo_pl.runs.summary import Data
 
 OTHERS = "others"  # the file of cells that no figure shows
 Curve = list[list[float]]
@@ -100,6 +101,21 @@ def add_record(folder: Path, figures: Iterable[PaperFigure], record: Record) -> 
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror})") from error
     return path
+
+
+def data_part(data: Data) -> dict[str, Any]:
+    """What a record says of its data."""
+    ts, ta = data["ts"], data["ta"]
+    return {
+        "fingerprint": data["fingerprint"],
+        "ts": [ts["trajectories"], ts["states"]],
+        "ta": [ta["trajectories"], ta["steps"]],
+    }
+
+
+def shares_done(subtasks: dict[str, list[int | None]]) -> dict[str, float]:
+    """Share of the episodes in which each subtask was done."""
+    return {name: round(sum(step is not None for step in steps) / len(steps), 3) for name, steps in subtasks.items()}
 
 
 def shows(figure: PaperFigure, cell: Cell) -> bool:
