@@ -40,7 +40,7 @@ def main() -> None:
 def experiment_of(method: str) -> Experiment:
     """The method on pointmaze, nothing held out."""
     trajectory = TRAJECTORY if method in ("lobsdice", "seabo", "dilo") else ()
-    return composed([f"method={method}", *trajectory, "preset.held_out.trajectories=0"])
+    return composed([f"method={method}", *trajectory, "preset.held_out.trajectories=0", "preset.baselines.actor=own"])
 
 
 def rows(rounds: int) -> list[Row]:

@@ -32,6 +32,7 @@ class RolloutScore(Callback):
     """
 
     modules: ClassVar[type[LightningModule]] = PolicyModule
+    plays: ClassVar[bool] = True  # for modules that act
     needs: ClassVar[tuple[str, ...]] = ("environment", "seed")
 
     def __init__(self, environment: Environment, every_n_steps: int = 0, episodes: int = 10, seed: int = 0) -> None:

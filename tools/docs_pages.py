@@ -90,7 +90,7 @@ def configuration() -> str:
         page.append(f"| `{key}` | `{value}` | {_cell(comment)} |")
     for group, meaning in GROUPS.items():
         page += ["", f"## `{group}`: {meaning}"]
-        for path in sorted((configs / group).glob("*.yaml")):
+        for path in sorted((configs / group).glob("[!_]*.yaml")):
             text = path.read_text()
             page += ["", f"### `{group}={path.stem}`", "", _cell(description(text)) or meaning.capitalize() + "."]
             rows = [] if path.stem == "tailo" else [row for row in settings(text) if row[0].split(".")[-1] != "name"]

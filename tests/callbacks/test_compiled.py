@@ -41,8 +41,9 @@ def test_learns_the_same(
 
 @pytest.mark.parametrize(("method", "module"), [("oril", "TD3BC"), ("marwil", "MARWIL")])
 def test_a_stage_that_is_not_compiled_is_refused_before_anything_runs(method: str, module: str) -> None:
+    own = ["env=pointmaze", f"method={method}", "preset.baselines.actor=own", "compile=true"]
     with pytest.raises(UserError, match=rf"compile: true given, but stage policy \({module}\) is not compiled"):
-        check_stages(composed(["env=pointmaze", f"method={method}", "compile=true"]))
+        check_stages(composed(own))
 
 
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

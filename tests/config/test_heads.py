@@ -40,10 +40,18 @@ def test_the_preset_chooses_unless_one_is_named(overrides: list[str], kind: str,
     assert head == {"class_path": f"{HEADS}.{kind}", "init_args": arguments}
 
 
-def test_baselines_keep_theirs() -> None:
+def test_baselines_keep_theirs_where_the_actor_is_their_own() -> None:
     for method in ("smodice", "dwbc", "marwil", "otr", "seabo", "recoil", "dilo"):
-        stages = [composed([f"method={method}", *head]).stages for head in ([], ["head=mixture"])]
+        given = (f"method={method}", "preset.baselines.actor=own")
+        stages = [composed([*given, *head]).stages for head in ([], ["head=mixture"])]
         assert stages[0]["policy"].model == stages[1]["policy"].model
+
+
+def test_baselines_that_hand_on_weights_share_the_policy_of_tailo() -> None:
+    for method in ("smodice", "lobsdice", "marwil", "otr", "seabo", "recoil", "dilo"):
+        for overrides in ([], ["head=mixture", "preset.network.members=2"]):
+            theirs, ours = (composed([f"method={one}", *overrides]).stages["policy"] for one in (method, "tailo"))
+            assert (theirs.model, theirs.batches, theirs.max_steps) == (ours.model, ours.batches, ours.max_steps)
 
 
 def test_networks() -> None:

@@ -14,7 +14,8 @@ def small(steps: int, *overrides: str) -> tuple[str, ...]:
 
     In float32 everywhere: `auto` would mean other numbers on other machines.
     """
-    budget = ("pretrain_steps", "formal_steps", "policy_steps", "baselines.discriminator_steps", "baselines.steps")
+    baselines = (f"baselines.{kind}steps" for kind in ("discriminator_", "", "td_", "dilo_", "dwbc_"))
+    budget = ("pretrain_steps", "formal_steps", "policy_steps", *baselines)
     usual = (
         *(f"preset.{name}={steps}" for name in budget),
         "preset.rollout.episodes=1",

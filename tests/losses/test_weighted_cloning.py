@@ -11,7 +11,7 @@ import torch
 from tailo_pl.inputs.rewards import step_rewards, trajectory_returns
 from tailo_pl.losses.dwbc import discriminator_terms, policy_terms, scaled_log_densities
 from tailo_pl.losses.iql import advantage_weights, expectile_terms
-from tailo_pl.losses.marwil import marwil_weights
+from tailo_pl.losses.marwil import marwil_log_weights
 
 
 def test_expectile() -> None:
@@ -25,7 +25,7 @@ def test_advantage_weights_are_clipped() -> None:
 
 
 def test_marwil_weights_are_in_units_of_the_advantages_spread() -> None:
-    weights = marwil_weights(torch.tensor([4.0, -2.0]), torch.tensor(4.0), 0.5)
+    weights = torch.exp(marwil_log_weights(torch.tensor([4.0, -2.0]), torch.tensor(4.0), 0.5))
     assert weights.tolist() == pytest.approx([math.e, math.exp(-0.5)])
 
 

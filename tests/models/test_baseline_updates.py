@@ -12,7 +12,8 @@ from lightning import Callback
 from torch import nn
 
 from tailo_pl.data.trajectories import Recording, Trajectories
-from tailo_pl.models import IQL, TD3BC
+from tailo_pl.errors import UserError
+from tailo_pl.models import IQL, TD3BC, IQLWeights, SMODICEWeights
 
 Trained = Callable[[Any, int], "Watch"]
 
@@ -35,14 +36,17 @@ class Watch(Callback):
         self.loss = float(outputs["loss"])
 
 
-@pytest.fixture
-def trained(task_data: Any, make_trainer: Any) -> Trained:
-    """Fits a module for a few steps on three steps, of which the last ended its episode."""
+def three_steps() -> tuple[Trajectories, np.ndarray]:
     states = np.array([[-1.0], [0.5], [2.0]], dtype=np.float32)
     actions = np.array([[0.3], [-0.8], [0.1]], dtype=np.float32)
     recording = Recording(states, np.array([0]), actions=actions, terminals=np.array([False, False, True]))
-    ta = Trajectories.of(recording)
-    rewards = np.array([1.0, -0.5, 2.0])
+    return Trajectories.of(recording), np.array([1.0, -0.5, 2.0])
+
+
+@pytest.fixture
+def trained(task_data: Any, make_trainer: Any) -> Trained:
+    """Fits a module for a few steps on three steps, of which the last ended its episode."""
+    ta, rewards = three_steps()
 
     def fit(module: Any, steps: int) -> Watch:
         data = task_data(ta, ta, batches="transitions", batch_size=16, rewards=rewards)
@@ -144,3 +148,30 @@ def test_iql(trained: Trained, seeded: None) -> None:
     assert watch.loss == pytest.approx(loss, rel=1e-4)
     moved = 0.995 * before["target_critics.first.0.weight"] + 0.005 * watch.after["critics.first.0.weight"]
     assert watch.after["target_critics.first.0.weight"] == pytest.approx(moved, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["smodice", "iql"])
+def test_weights_that_are_handed_on(kind: str, task_data: Any, make_trainer: Any, seeded: None) -> None:
+    """Three steps, of which the last ended its episode."""
+    ta, rewards = three_steps()
+    data = task_data(ta, ta, batches="transitions", batch_size=16, rewards=rewards)
+    made: dict[str, Any] = {
+        "smodice": lambda: SMODICEWeights(1, [-1], [1], discount=0.9, hidden=()),
+        "iql": lambda: IQLWeights(1, [-1], [1], temperature=0.5, hidden=()),
+    }
+    module = made[kind]()
+    make_trainer(max_steps=3, limit_val_batches=0).fit(module, datamodule=data)
+    weights = {name: value.detach().double().numpy() for name, value in module.state_dict().items()}
+    states = (ta.observations.astype(np.float64) - weights["standardise.mean"]) / weights["standardise.std"]
+    values = linear(weights, "value", states)
+    if kind == "smodice":
+        slack = rewards - values + 0.9 * np.append(values[1:], 0.0)
+        expected = np.exp(slack - slack.max())
+    else:
+        inputs = np.hstack([states, ta.actions])
+        believed = np.minimum(*(linear(weights, f"target_critics.{one}", inputs) for one in ("first", "second")))
+        expected = np.exp(0.5 * (believed - values))
+        expected /= expected.max()
+    assert module.hand_on(data.task)["weights"] == pytest.approx(expected, rel=1e-4)
+    with pytest.raises(UserError, match=f"{type(module).__name__}: weighs steps and does not act"):
+        module(torch.zeros(1, 1))

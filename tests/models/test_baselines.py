@@ -22,6 +22,7 @@ SMALL = small(
     "env=pointmaze",
     "name=a",
     "preset.baselines.steps=60",
+    "preset.baselines.td_steps=60",
     "preset.baselines.dwbc_steps=110",
     "preset.baselines.dilo_steps=60",
     "preset.baselines.batch=64",
@@ -33,16 +34,16 @@ TRAJECTORY = ("setting=given", "setting.ts=directions", "setting.ta=directions",
 
 
 METHODS = {
-    "smodice": ("reward", "policy"),
-    "lobsdice": ("policy",),
+    "smodice": ("reward", "value", "policy"),
+    "lobsdice": ("value", "policy"),
     "oril": ("reward", "policy"),
     "rce": ("policy",),
     "dwbc": ("policy",),
-    "marwil": ("reward", "policy"),
-    "otr": ("policy",),
-    "seabo": ("policy",),
-    "recoil": ("policy",),
-    "dilo": ("policy",),
+    "marwil": ("reward", "value", "policy"),
+    "otr": ("value", "policy"),
+    "seabo": ("value", "policy"),
+    "recoil": ("value", "policy"),
+    "dilo": ("value", "policy"),
 }
 NEED_AN_ORDER = ("lobsdice", "seabo", "dilo")
 
@@ -60,7 +61,9 @@ def test_trains_and_plays(
     assert summary["failure"] is None and summary["episodes"] == 1
     _, evaluation = evaluate(folder, 1)
     assert np.isfinite(evaluation.score)
-    header = (folder / "policy/metrics.csv").read_text().splitlines()[0]
+    judging = METHODS[method][-2] if "value" in METHODS[method] else "policy"
+    header = (folder / judging / "metrics.csv").read_text().splitlines()[0]
+    assert ("rollout/score" in header) == (judging == "policy")  # what only weighs steps is not played
     if method != "dwbc":  # which has no value
         assert all(f"value_{number}" in header for number in ("min", "max", "mean"))
 
@@ -80,11 +83,11 @@ def test_refuses_what_it_cannot_do(
         (("method=seabo",), "method seabo, setting examples: TS: no two consecutive states found, expected some (or inputs.rewards.pairs=false)"),  # noqa: E501
         (("method=recoil", *own), "method recoil, setting given: TS: states only found, expected their actions too: this method clones what the expert does"),  # noqa: E501
         (("method=recoil", "method.expert=both"), "method.drawn_from: 'both' asked for, expected one of actions, pairs"),  # noqa: E501
-        (("method=dilo", *TRAJECTORY, "trainer=ddp"), "trainer.devices: 2 given, but stage policy (DILO) trains in one process"),  # noqa: E501
+        (("method=dilo", *TRAJECTORY, "trainer=ddp"), "trainer.devices: 2 given, but stage value (DILOWeights) trains in one process"),  # noqa: E501
         (("method=dwbc", *own), "method dwbc, setting given: TS: states only found, expected their actions too: this method clones what the expert does"),  # noqa: E501
         (("method=oril", "trainer=ddp"), "trainer.devices: 2 given, but stage policy (TD3BC) trains in one process"),
         (("method=dwbc", "trainer=ddp"), "trainer.devices: 2 given, but stage policy (DWBC) trains in one process"),
-        (("method=otr", "method.stages.policy.inputs.rewards.epsilon=0"), "transport.epsilon: 0.0 given, expected a number in [0.01, inf)"),  # noqa: E501
+        (("method=otr", "method.learner.inputs.rewards.epsilon=0"), "transport.epsilon: 0.0 given, expected a number in [0.01, inf)"),  # noqa: E501
         (("method=oril", "method.pu=three_step"), "method.pu_objective: 'three_step' asked for, expected one of one_step, two_step, none"),  # noqa: E501
     ):  # fmt: skip
         assert cli.main(["train", *SMALL, *arguments]) == 2, arguments
@@ -125,9 +128,9 @@ class TestPaperPreset:
     )  # fmt: skip
     def test_smodice(self, overrides: tuple[str, ...], divergence: str, absorbing: tuple[bool, bool]) -> None:
         stages = composed_config(["method=smodice", *overrides])["method"]["stages"]
-        assert stages["policy"]["model"]["divergence"] == divergence
-        assert [stages[name]["model"]["absorbing"] for name in ("reward", "policy")] == list(absorbing)
-        assert [stages[name]["batches"]["absorbing"] for name in ("reward", "policy")] == list(absorbing)
+        assert stages["value"]["model"]["divergence"] == divergence
+        assert [stages[name]["model"]["absorbing"] for name in ("reward", "value")] == list(absorbing)
+        assert [stages[name]["batches"]["absorbing"] for name in ("reward", "value")] == list(absorbing)
 
     @pytest.mark.parametrize("score", ["probability", "logit"])
     @pytest.mark.parametrize(("pu", "objectives"), [
@@ -144,7 +147,9 @@ class TestPaperPreset:
 
 
 def test_the_absorbing_state_reaches_value_and_discriminator(tmp_path: Path) -> None:
-    folder = prepare(composed([*SMALL, f"runs={tmp_path}", "method=smodice", "method.absorbing=full"]))
+    folder = prepare(
+        composed([*SMALL, f"runs={tmp_path}", "method=smodice", "method.absorbing=full", "preset.baselines.actor=own"])
+    )
     execute(folder)
     states, rewards = np.load(folder / "reward/scores.npy"), np.load(folder / "policy/rewards.npy")
     assert len(rewards) == len(states) + 1
@@ -160,7 +165,7 @@ def test_recoil_on_pairs_of_states(
     assert cli.main(["train", *SMALL, *TRAJECTORY, "method=recoil", "method.expert=pairs"]) == 0, (
         capsys.readouterr().err
     )
-    ended = torch.load("runs/pointmaze/given/recoil/a/policy/checkpoints/last.ckpt", weights_only=True)["state_dict"]
+    ended = torch.load("runs/pointmaze/given/recoil/a/value/checkpoints/last.ckpt", weights_only=True)["state_dict"]
     assert ended["critics.first.0.weight"].shape[1] == 8  # two states of pointmaze, no action
 
 
@@ -170,12 +175,13 @@ def test_a_run_that_stopped_ends_as_if_it_had_not(
 ) -> None:
     """Several networks, targets, rhythms (ORIL's actor learns at every second step) and optimiser groups."""
     monkeypatch.chdir(tmp_path)
-    arguments = [*SMALL, f"method={method}", *(TRAJECTORY if method in NEED_AN_ORDER else ())]
+    own = "preset.baselines.actor=own"
+    arguments = [*SMALL, f"method={method}", own, *(TRAJECTORY if method in NEED_AN_ORDER else ())]
     setting = "given" if method in NEED_AN_ORDER else "examples"
     folders = [Path("runs/pointmaze") / setting / method / name for name in ("whole", "stopped")]
     assert cli.main(["train", *arguments, "name=whole"]) == 0
-    fewer = "preset.baselines.dilo_steps=31" if method == "dilo" else "preset.baselines.steps=31"
-    assert cli.main(["train", *arguments, "name=stopped", fewer]) == 0
+    kind = {"dilo": "dilo_steps", "oril": "td_steps"}.get(method, "steps")
+    assert cli.main(["train", *arguments, "name=stopped", f"preset.baselines.{kind}=31"]) == 0
     more = "method.stages.policy.max_steps=60"
     assert cli.main(["train", f"resume={folders[1]}", more]) == 0, capsys.readouterr().err
     one, two = (torch.load(folder / "policy/checkpoints/last.ckpt", weights_only=True) for folder in folders)

@@ -136,11 +136,9 @@ def _method(overrides: Iterable[str]) -> str | None:
             name = value
         elif key.startswith("method."):
             options.append(value)
-        elif key == "preset.baselines.steps":
+        elif key.startswith("preset.baselines.") and key.endswith("steps"):
             steps = value
-        elif not (key in ("env", "setting", "preset.baselines.dwbc_steps") or key.startswith("setting.")) and (
-            (key, value) != ("preset", "fast")
-        ):
+        elif not (key in ("env", "setting") or key.startswith("setting.")) and (key, value) != ("preset", "fast"):
             return None
     return " ".join([name, *options, *([f"({int(steps):,} steps)"] if steps else [])])
 

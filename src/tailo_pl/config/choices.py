@@ -64,7 +64,9 @@ def choice_file(group: str, name: str) -> Path:
 
 
 def _files(folder: Path) -> list[str]:
-    return [path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml")]
+    """Without those that begin with an underscore, which are parts of others."""
+    found = (path for path in folder.rglob("*.yaml") if not path.name.startswith("_"))
+    return [path.relative_to(folder).with_suffix("").as_posix() for path in found]
 
 
 def resolved(config: DictConfig) -> dict[str, Any]:

@@ -86,13 +86,14 @@ class TaskData(lightning.LightningDataModule):
 
     def input(self, name: str, expected: int) -> NDArray[Any] | None:
         """What an input holds, as many numbers as expected; None where the stage has no such input."""
-        if name not in self._inputs:
-            return None
-        path = self._inputs[name]
-        array = np.load(path, allow_pickle=False)
-        if array.shape != (expected,):
-            raise UserError(f"{path}: shape {array.shape} found, expected ({expected},) as in TA")
-        return np.asarray(array)
+        array = self.whole_input(name)
+        if array is not None and array.shape != (expected,):
+            raise UserError(f"{self._inputs[name]}: shape {array.shape} found, expected ({expected},) as in TA")
+        return array
+
+    def whole_input(self, name: str) -> NDArray[Any] | None:
+        """What an input holds, whatever that is; None where the stage has no such input."""
+        return np.asarray(np.load(self._inputs[name], allow_pickle=False)) if name in self._inputs else None
 
     def input_files(self) -> dict[str, Path]:
         """The files of the inputs, by name."""

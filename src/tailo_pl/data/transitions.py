@@ -42,9 +42,7 @@ class Transitions:
     ) -> None:
         self.trajectories = trajectories
         left_out = np.zeros(trajectories.steps, dtype=bool) if left_out is None else left_out
-        usable = ~left_out
-        if steps != "all":
-            usable &= has_next(trajectories) | (ended(trajectories) if steps == "next_or_done" else False)
+        usable = usable_steps(trajectories, steps) & ~left_out
         self._rows = UnmarkedRows(~usable)
         self._loops = int((ended(trajectories) & ~left_out).sum()) if absorbing else 0
         if not len(self._rows):
@@ -64,6 +62,14 @@ class Transitions:
         """Rows of the recording at which episodes begin; a trajectory that lost its first step gives none."""
         ta = self.trajectories
         return ta.rows.at(ta.offsets[:-1])[ta.keeps_first]
+
+
+def usable_steps(trajectories: Trajectories, steps: Steps) -> NDArray[np.bool_]:
+    """Marks the kept steps with a recorded next state (`next`), also those that ended their episode (`next_or_done`),
+    or `all`."""
+    if steps == "all":
+        return np.ones(trajectories.steps, dtype=bool)
+    return has_next(trajectories) | (ended(trajectories) if steps == "next_or_done" else False)
 
 
 def ended(trajectories: Trajectories) -> NDArray[np.bool_]:

@@ -43,6 +43,11 @@ def smodice_weights(e: Tensor, divergence: Divergence) -> Tensor:
     return torch.relu((e if divergence == "chi2_half" else e / 2) + 1)
 
 
+def smodice_log_weights(e: Tensor, divergence: Divergence) -> Tensor:
+    """log of `smodice_weights`, which does not overflow."""
+    return e if divergence == "kl" else torch.log(smodice_weights(e, divergence))
+
+
 def lobsdice_reward(logits: Tensor) -> Tensor:
     """R = -log(1/(c + 1e-3) - 1 + 1e-3) with c = sigmoid(logit): log c/(1-c), bounded to about [-6.9, 13.8]."""
     return -torch.log(1 / (torch.sigmoid(logits) + 1e-3) - 1 + 1e-3)

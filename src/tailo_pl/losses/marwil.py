@@ -6,6 +6,6 @@ import torch
 from torch import Tensor
 
 
-def marwil_weights(advantages: Tensor, mean_square: Tensor, beta: float) -> Tensor:
-    """exp(beta * A / c), c the root of the running mean square of A."""
-    return torch.exp(beta * advantages / torch.sqrt(mean_square).clamp_min(1e-8))
+def marwil_log_weights(advantages: Tensor, mean_square: Tensor, beta: float) -> Tensor:
+    """beta * A / c, c the root of the running mean square of A: the logarithm of what a step counts."""
+    return beta * advantages / torch.sqrt(mean_square).clamp_min(1e-8)

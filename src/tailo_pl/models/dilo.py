@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tailo_pl.data.batches import TripleBatch
+from tailo_pl.data.batches import KnownSteps, TripleBatch
 from tailo_pl.errors import require_range
 from tailo_pl.losses.dilo import mixture_terms, orthogonal_sum, residual
 from tailo_pl.losses.iql import advantage_weights
@@ -16,8 +16,8 @@ from tailo_pl.models.actor import Actor
 from tailo_pl.models.critics import TwinCritics
 from tailo_pl.models.heads import Head, Regression
 from tailo_pl.models.networks import follower_of, move_towards
-from tailo_pl.models.policy import PolicyModule
 from tailo_pl.models.stage import value_range
+from tailo_pl.models.weighing import HandsOnWeights, Weighing
 
 WEIGHT_LIMIT = 100.0
 
@@ -28,10 +28,10 @@ class _Parts(NamedTuple):
     linear: Tensor
     forward: Tensor
     backward: Tensor
-    actor_loss: Tensor
+    actor_loss: Tensor | None
 
 
-class DILO(PolicyModule):
+class DILO(Weighing):
     """Twin utilities V(s, s') that solve the dual of matching the expert's pairs in a mixture with TA's.
 
     The gradient through the next pair's utility counts only as far as it is orthogonal to the one through the pair's
@@ -110,20 +110,28 @@ class DILO(PolicyModule):
         forward = self._mixture(residual(next_targets, values, done, self.discount), rows)
         backward = self._mixture(residual(next_values, targets, done, self.discount), rows)
         utilities = values[:, :rows].detach().min(0).values
-        weights = advantage_weights(utilities, self.sharpness, WEIGHT_LIMIT)
-        actor_loss = (weights * self.actor.losses(first[:rows], self.bounds.normalise(batch.actions))).mean()
+        actor_loss = None
+        if self.acts:
+            weights = advantage_weights(utilities, self.sharpness, WEIGHT_LIMIT)
+            actor_loss = (weights * self.actor.losses(first[:rows], self.bounds.normalise(batch.actions))).mean()
         self._parts = _Parts(linear, forward, backward, actor_loss)
-        loss = linear + forward + actor_loss
+        actor = {} if actor_loss is None else {"actor_loss": actor_loss}
+        loss = sum(actor.values(), linear + forward)
         self.log_now_and_then(
             loss,
             lambda: {
                 "value_loss": linear + forward,
-                "actor_loss": actor_loss,
+                **actor,
                 "expert_value": values[:, rows:].mean(),
                 **value_range(utilities),
             },
         )
         return loss
+
+    def log_weights(self, steps: KnownSteps) -> Tensor:
+        states, nexts = self.standardise(steps.observations), self.standardise(steps.next_observations)
+        utilities = torch.minimum(*self.utilities(states, nexts))
+        return torch.log(advantage_weights(utilities, self.sharpness, WEIGHT_LIMIT))
 
     def _mixture(self, y: Tensor, rows: int) -> Tensor:
         """l times the mean of the mixture's terms."""
@@ -134,11 +142,13 @@ class DILO(PolicyModule):
         assert self._parts is not None
         parts, self._parts = self._parts, None
         weights = list(self.utilities.parameters())
-        linear, forward, backward = (list(torch.autograd.grad(part, weights, retain_graph=True)) for part in parts[:3])
+        values = (parts.linear, parts.forward, parts.backward)
+        linear, forward, backward = (list(torch.autograd.grad(part, weights, retain_graph=True)) for part in values)
         both = orthogonal_sum(forward, backward, self.orthogonal)
         for weight, one, other in zip(weights, linear, both, strict=True):
             weight.grad = one + other
-        parts.actor_loss.backward()  # type: ignore[no-untyped-call]
+        if parts.actor_loss is not None:
+            parts.actor_loss.backward()  # type: ignore[no-untyped-call]
 
     def optimizer_step(self, *arguments: Any, **options: Any) -> None:
         super().optimizer_step(*arguments, **options)
@@ -151,3 +161,7 @@ class DILO(PolicyModule):
         ]
         adam = torch.optim.Adam(groups, lr=self.learning_rate, fused=True)
         return {"optimizer": adam, "lr_scheduler": self.cosine_decay(adam, [False, True])}
+
+
+class DILOWeights(HandsOnWeights, DILO):
+    """DILO without its actor; arguments are those of DILO."""

@@ -15,7 +15,6 @@ from tailo_pl.models.actor import Actor
 from tailo_pl.models.heads import ClippedGaussian, SquashedGaussian
 from tailo_pl.models.policy import PolicyModule
 
-EVERY = 100  # steps of the policy for one of the discriminator
 LIMITS = (0.1, 0.9)  # of the discriminator's probability
 
 
@@ -40,7 +39,7 @@ class StepDiscriminator(nn.Module):
 
 
 class DWBC(PolicyModule):
-    """A discriminator of steps, updated at every 100th step, and a policy cloned with the weights it gives.
+    """A discriminator of steps, updated every so often, and a policy cloned with the weights it gives.
 
     Args:
         observation_dim: numbers in a state.
@@ -48,6 +47,7 @@ class DWBC(PolicyModule):
         action_high: upper bound of each action.
         alpha: weight of plain cloning of the expert.
         eta: assumed share of expert steps in TA.
+        every: steps of the policy for one of the discriminator.
         head: what is made of the actor's numbers; None: a clipped Gaussian, as published.
         learning_rate: Adam's step size, for both.
         weight_decay: Adam's L2 term, for the policy.
@@ -64,6 +64,7 @@ class DWBC(PolicyModule):
         action_high: Sequence[float],
         alpha: float = 7.5,
         eta: float = 0.5,
+        every: int = 100,
         head: SquashedGaussian | None = None,
         learning_rate: float = 1e-4,
         weight_decay: float = 0.005,
@@ -72,9 +73,11 @@ class DWBC(PolicyModule):
         super().__init__(observation_dim, action_low, action_high, learning_rate)
         require_range("alpha", alpha, 0, closed="[)")
         require_range("eta", eta, 0, 1)
+        require_range("every", every, 1, closed="[)")
         require_range("weight_decay", weight_decay, 0, closed="[)")
         self.alpha = alpha
         self.eta = eta
+        self.every = every
         self.weight_decay = weight_decay
         self.actor = Actor(head or ClippedGaussian(9.0), observation_dim, self.action_dim, hidden)
         self.discriminator = StepDiscriminator(observation_dim, self.action_dim)
@@ -85,7 +88,7 @@ class DWBC(PolicyModule):
         actions = self.bounds.normalise(torch.cat([batch.expert.actions, batch.actions]))
         densities = self.actor.head.log_densities(self.actor.outputs(states), actions)
         expert_losses, other_losses = (-densities.sum(-1)).chunk(2)
-        learns = (self.global_step + 1) % EVERY == 0
+        learns = (self.global_step + 1) % self.every == 0
         with torch.set_grad_enabled(learns):
             expert, others = self.discriminator(states, actions, scaled_log_densities(densities)).chunk(2)
         policy_loss = policy_terms(

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tailo_pl.data.batches import TransitionBatch
+from tailo_pl.data.batches import KnownSteps, TransitionBatch
+from tailo_pl.data.transitions import Steps
 from tailo_pl.errors import require_range
 from tailo_pl.losses.iql import advantage_weights, expectile_terms
 from tailo_pl.losses.td3 import critic_terms, td_target
@@ -16,14 +17,14 @@ from tailo_pl.models.actor import Actor
 from tailo_pl.models.critics import TwinCritics
 from tailo_pl.models.heads import Head, TanhMeanGaussian
 from tailo_pl.models.networks import follower_of, mlp, move_towards
-from tailo_pl.models.policy import PolicyModule
 from tailo_pl.models.reduction import batch_means
 from tailo_pl.models.stage import value_range
+from tailo_pl.models.weighing import HandsOnWeights, Weighing
 
 WEIGHT_LIMIT = 100.0
 
 
-class IQL(PolicyModule):
+class IQL(Weighing):
     """V by expectile regression on the smaller target critic, Q on V, and cloning weighted by the advantage.
 
     All three learn from the same batch, with what they were before it. The actor's rate falls to zero.
@@ -78,24 +79,24 @@ class IQL(PolicyModule):
             believed = torch.minimum(*self.target_critics(states, actions))
         advantages = believed - values
         target = td_target(batch.rewards, batch.done, next_values.detach(), self.discount)
-        weights = advantage_weights(advantages.detach(), self.temperature, WEIGHT_LIMIT)
-        rows = [
-            expectile_terms(advantages, self.expectile),
-            critic_terms(self.critics(states, actions), target),
-            weights * self.actor.losses(states, actions, batch.noise),
-        ]
-        value_loss, critic_loss, actor_loss = batch_means(rows, [batch.size] * 3)
-        loss = value_loss + critic_loss + actor_loss
-        self.log_now_and_then(
-            loss,
-            lambda: {
-                "value_loss": value_loss,
-                "critic_loss": critic_loss,
-                "actor_loss": actor_loss,
-                **value_range(values),
-            },
-        )
+        rows = [expectile_terms(advantages, self.expectile), critic_terms(self.critics(states, actions), target)]
+        if self.acts:
+            weights = advantage_weights(advantages.detach(), self.temperature, WEIGHT_LIMIT)
+            rows.append(weights * self.actor.losses(states, actions, batch.noise))
+        losses = batch_means(rows, [batch.size] * len(rows))
+        loss = torch.stack(losses).sum()
+        names = ("value_loss", "critic_loss", "actor_loss")
+        self.log_now_and_then(loss, lambda: {**dict(zip(names, losses, strict=False)), **value_range(values)})
         return loss
+
+    @property
+    def weighed_steps(self) -> Steps:
+        return "all"
+
+    def log_weights(self, steps: KnownSteps) -> Tensor:
+        states, actions = self.standardise(steps.observations), self.bounds.normalise(steps.actions)
+        advantages = torch.minimum(*self.target_critics(states, actions)) - self.value(states).squeeze(-1).float()
+        return torch.log(advantage_weights(advantages, self.temperature, WEIGHT_LIMIT))
 
     def optimizer_step(self, *arguments: Any, **options: Any) -> None:
         super().optimizer_step(*arguments, **options)
@@ -106,3 +107,7 @@ class IQL(PolicyModule):
         groups: list[dict[str, Any]] = [{"params": values}, {"params": self.actor.parameters()}]
         adam = torch.optim.Adam(groups, lr=self.learning_rate, fused=True)
         return {"optimizer": adam, "lr_scheduler": self.cosine_decay(adam, [False, True])}
+
+
+class IQLWeights(HandsOnWeights, IQL):
+    """IQL without its actor; arguments are those of IQL."""

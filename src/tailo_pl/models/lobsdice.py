@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tailo_pl.data.batches import ExpertRows, TransitionBatch
+from tailo_pl.data.batches import ExpertRows, KnownSteps, TransitionBatch
 from tailo_pl.errors import require_range
 from tailo_pl.losses.dice import (
     dual_loss,
@@ -21,12 +21,12 @@ from tailo_pl.losses.discriminator import LogitTerms, cross_entropy, interpolate
 from tailo_pl.models.actor import Actor
 from tailo_pl.models.heads import ClippedGaussian, Head
 from tailo_pl.models.networks import input_gradients, mlp
-from tailo_pl.models.policy import PolicyModule
 from tailo_pl.models.reduction import batch_log_mean_exp, batch_means
 from tailo_pl.models.stage import value_range
+from tailo_pl.models.weighing import HandsOnWeights, Weighing
 
 
-class LobsDICE(PolicyModule):
+class LobsDICE(Weighing):
     """A reward on pairs (s, s'), the dual's function nu(s), and weighted cloning, all from step one.
 
     Args:
@@ -84,26 +84,33 @@ class LobsDICE(PolicyModule):
         e = slack(rewards, nu, next_nu, self.discount)
         log_mean_exp = batch_log_mean_exp(e / (1 + self.alpha), batch.size)
 
-        weights = lobsdice_weights(e, log_mean_exp, self.alpha).detach()
-        cloning = weights * self.actor.losses(states, self.bounds.normalise(batch.actions), batch.noise)
-
-        rows = [*terms, initial_nu, cloning, *self._penalties(batch.expert, states, nexts, expert_pairs)]
+        rows = [*terms, initial_nu, *self._penalties(batch.expert, states, nexts, expert_pairs)]
+        if self.acts:
+            weights = lobsdice_weights(e, log_mean_exp, self.alpha).detach()
+            rows.append(weights * self.actor.losses(states, self.bounds.normalise(batch.actions), batch.noise))
         means = batch_means(rows, [batch.size] * len(rows))
-        cost_loss = cross_entropy(LogitTerms(*means[:3])) + self.reward_penalty * means[5]
+        cost_loss = cross_entropy(LogitTerms(*means[:3])) + self.reward_penalty * means[4]
         conjugate = lobsdice_conjugate(log_mean_exp, self.alpha, batch.size)
-        nu_loss = dual_loss(means[3], conjugate, self.discount) + self.nu_penalty * means[6]
-        loss = cost_loss + nu_loss + means[4]
+        nu_loss = dual_loss(means[3], conjugate, self.discount) + self.nu_penalty * means[5]
+        actor = {"actor_loss": means[6]} if self.acts else {}
+        loss = sum(actor.values(), cost_loss + nu_loss)
         self.log_now_and_then(
             loss,
             lambda: {
                 "cost_loss": cost_loss,
                 "nu_loss": nu_loss,
-                "actor_loss": means[4],
+                **actor,
                 "reward_mean": rewards.mean(),
                 **value_range(torch.cat([nu, next_nu])),
             },
         )
         return loss
+
+    def log_weights(self, steps: KnownSteps) -> Tensor:
+        states, nexts = self.standardise(steps.observations), self.standardise(steps.next_observations)
+        rewards = lobsdice_reward(self.cost(torch.cat([states, nexts], -1)).squeeze(-1).float())
+        nu, next_nu = self.nu(torch.cat([states, nexts])).squeeze(-1).float().chunk(2)
+        return slack(rewards, nu, next_nu, self.discount) / (1 + self.alpha)
 
     def _penalties(self, expert: ExpertRows, states: Tensor, nexts: Tensor, expert_pairs: Tensor) -> list[Tensor]:
         """Of R and of nu, one number per row each: the mean over the kinds of points at which they are taken."""
@@ -120,3 +127,7 @@ class LobsDICE(PolicyModule):
 
     def configure_optimizers(self) -> Any:
         return torch.optim.Adam(self.parameters(), lr=self.learning_rate, fused=True)
+
+
+class LobsDICEWeights(HandsOnWeights, LobsDICE):
+    """LobsDICE without its actor; arguments are those of LobsDICE."""

@@ -8,19 +8,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tailo_pl.data.batches import TransitionBatch
+from tailo_pl.data.batches import KnownSteps, TransitionBatch
+from tailo_pl.data.transitions import Steps
 from tailo_pl.errors import require_range
-from tailo_pl.losses.marwil import marwil_weights
-from tailo_pl.models.heads import Head
+from tailo_pl.losses.marwil import marwil_log_weights
+from tailo_pl.models.actor import Actor
+from tailo_pl.models.heads import Gaussian, Head
 from tailo_pl.models.networks import mlp
-from tailo_pl.models.policy import WeightedBCPolicy
 from tailo_pl.models.reduction import batch_means
 from tailo_pl.models.stage import value_range
+from tailo_pl.models.weighing import HandsOnWeights, Weighing
 
 RATE = 0.01  # at which the mean square of the advantage follows
 
 
-class MARWIL(WeightedBCPolicy):
+class MARWIL(Weighing):
     """The policy of behaviour cloning beside a value network; the batch's rewards are returns.
 
     Args:
@@ -36,7 +38,6 @@ class MARWIL(WeightedBCPolicy):
     mean_square: Tensor
 
     full_precision = True
-    compilable = False
 
     def __init__(
         self,
@@ -48,32 +49,40 @@ class MARWIL(WeightedBCPolicy):
         learning_rate: float = 3e-4,
         hidden: Sequence[int] = (256, 256),
     ) -> None:
-        super().__init__(observation_dim, action_low, action_high, head, learning_rate, hidden=hidden)
+        super().__init__(observation_dim, action_low, action_high, learning_rate)
         require_range("beta", beta, 0, closed="[)")
+        self.actor = Actor(head or Gaussian(), observation_dim, self.action_dim, hidden)
         self.beta = beta
         self.value = mlp(observation_dim, hidden, 1, nn.ReLU)
         self.register_buffer("mean_square", torch.ones(()))  # of returns, which are standardised
 
-    def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:  # type: ignore[override]
+    def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
         states = self.standardise(batch.observations)
         values = self.value(states).squeeze(-1).float()
         advantages = batch.rewards - values
-        weights = marwil_weights(advantages.detach(), self.mean_square, self.beta)
-        losses = self.actor.losses(states, self.bounds.normalise(batch.actions), batch.noise)
-        rows = [advantages.square(), weights * losses]
-        value_loss, actor_loss = batch_means(rows, [batch.size] * 2)
+        rows = [advantages.square()]
+        if self.acts:
+            weights = torch.exp(marwil_log_weights(advantages.detach(), self.mean_square, self.beta))
+            rows.append(weights * self.actor.losses(states, self.bounds.normalise(batch.actions), batch.noise))
+        value_loss, *others = batch_means(rows, [batch.size] * len(rows))
         self.mean_square.lerp_(value_loss.detach(), RATE)
-        loss = value_loss + actor_loss
-        self.log_now_and_then(
-            loss,
-            lambda: {
-                "value_loss": value_loss,
-                "actor_loss": actor_loss,
-                **value_range(values),
-            },
-        )
+        actor = dict(zip(("actor_loss",), others, strict=False))
+        loss = sum(others, value_loss)
+        self.log_now_and_then(loss, lambda: {"value_loss": value_loss, **actor, **value_range(values)})
         return loss
+
+    @property
+    def weighed_steps(self) -> Steps:
+        return "all"
+
+    def log_weights(self, steps: KnownSteps) -> Tensor:
+        values = self.value(self.standardise(steps.observations)).squeeze(-1).float()
+        return marwil_log_weights(steps.rewards - values, self.mean_square, self.beta)
 
     def configure_optimizers(self) -> Any:
         trained = [*self.actor.parameters(), *self.value.parameters()]
         return torch.optim.Adam(trained, lr=self.learning_rate, fused=True)
+
+
+class MARWILWeights(HandsOnWeights, MARWIL):
+    """MARWIL without its actor; arguments are those of MARWIL."""

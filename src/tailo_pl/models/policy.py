@@ -34,6 +34,7 @@ class PolicyModule(StageModule):
     """
 
     needs = (*StageModule.needs, "action_low", "action_high")
+    acts = True
 
     def __init__(
         self, observation_dim: int, action_low: Sequence[float], action_high: Sequence[float], learning_rate: float
@@ -66,6 +67,11 @@ class PolicyModule(StageModule):
         if not isinstance(acting, Actor) or acting.members == 1:
             return None
         return acting.member_actions(self.standardise(states)).std(0, correction=0).mean(-1)
+
+    def average_rate(self, averaging: float, updates: int) -> float:
+        """How far an average of decay `averaging` moves towards its policy after so many updates: the latest ones count
+        most in the beginning."""
+        return max(1 - averaging, 3 / (4 + updates))
 
     def cosine_decay(self, optimizer: Optimizer, groups: Sequence[bool]) -> dict[str, Any]:
         """A schedule that lets the rates of the marked parameter groups fall to zero at the last step."""
@@ -148,7 +154,7 @@ class WeightedBCPolicy(PolicyModule):
     def optimizer_step(self, *arguments: Any, **options: Any) -> None:
         super().optimizer_step(*arguments, **options)
         if self.average is not None:  # here, so that a step and its average are never apart in a checkpoint
-            rate = max(1 - self.averaging, 3 / (4 + self.global_step))  # before this update is counted
+            rate = self.average_rate(self.averaging, self.global_step)  # before this update is counted
             move_towards(self.average, self.actor, rate)
 
     def validation_step(self, batch: WeightedBatch, batch_idx: int) -> None:

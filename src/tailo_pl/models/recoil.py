@@ -8,7 +8,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from tailo_pl.data.batches import ExpertRows, TransitionBatch
+from tailo_pl.data.batches import ExpertRows, KnownSteps, TransitionBatch
+from tailo_pl.data.transitions import Steps
 from tailo_pl.errors import require_range
 from tailo_pl.losses.iql import advantage_weights
 from tailo_pl.losses.recoil import gumbel_errors, gumbel_terms, recoil_critic_terms, recoil_target
@@ -16,14 +17,14 @@ from tailo_pl.models.actor import Actor
 from tailo_pl.models.critics import TwinCritics
 from tailo_pl.models.heads import Head, TanhMeanGaussian
 from tailo_pl.models.networks import follower_of, mlp, move_towards
-from tailo_pl.models.policy import PolicyModule
 from tailo_pl.models.reduction import batch_max, batch_means
 from tailo_pl.models.stage import value_range
+from tailo_pl.models.weighing import HandsOnWeights, Weighing
 
 WEIGHT_LIMIT = 100.0
 
 
-class ReCOIL(PolicyModule):
+class ReCOIL(Weighing):
     """Critics that are high on the expert's steps and low on TA's, V by Gumbel regression on them, weighted cloning.
 
     As published the critics see states and actions, the expert's too (`actions`). The same networks on pairs of
@@ -92,27 +93,39 @@ class ReCOIL(PolicyModule):
         errors = gumbel_errors(believed, values, self.temperature)
         largest = batch_max(errors.detach()).clamp(min=-1)
         target = recoil_target(next_values.detach(), batch.done, self.discount, self.reward, self.expert_value)
-        weights = advantage_weights((believed - values).detach(), self.sharpness, WEIGHT_LIMIT)
         expert_estimates = self.critics(*self._expert_inputs(batch.expert))
         rows = [
             gumbel_terms(errors, largest),
             recoil_critic_terms(self.critics(states, seconds), target),
             recoil_critic_terms(expert_estimates, self.expert_value),
-            weights * self.actor.losses(states, actions, batch.noise),
         ]
-        value_loss, critic_loss, expert_loss, actor_loss = batch_means(rows, [batch.size] * 4)
-        loss = value_loss + critic_loss + expert_loss + actor_loss
+        if self.acts:
+            weights = advantage_weights((believed - values).detach(), self.sharpness, WEIGHT_LIMIT)
+            rows.append(weights * self.actor.losses(states, actions, batch.noise))
+        losses = batch_means(rows, [batch.size] * len(rows))
+        loss = torch.stack(losses).sum()
         self.log_now_and_then(
             loss,
             lambda: {
-                "value_loss": value_loss,
-                "critic_loss": critic_loss + expert_loss,
-                "actor_loss": actor_loss,
+                "value_loss": losses[0],
+                "critic_loss": losses[1] + losses[2],
+                **({"actor_loss": losses[3]} if self.acts else {}),
                 "expert_value": torch.minimum(*expert_estimates).mean(),
                 **value_range(values),
             },
         )
         return loss
+
+    @property
+    def weighed_steps(self) -> Steps:
+        return "all" if self.expert == "actions" else "next"
+
+    def log_weights(self, steps: KnownSteps) -> Tensor:
+        states = self.standardise(steps.observations)
+        pairs = self.expert == "pairs"
+        seconds = self.standardise(steps.next_observations) if pairs else self.bounds.normalise(steps.actions)
+        advantages = torch.minimum(*self.target_critics(states, seconds)) - self.value(states).squeeze(-1).float()
+        return torch.log(advantage_weights(advantages, self.sharpness, WEIGHT_LIMIT))
 
     def _expert_inputs(self, expert: ExpertRows) -> tuple[Tensor, Tensor]:
         states = self.standardise(expert.observations)
@@ -131,3 +144,7 @@ class ReCOIL(PolicyModule):
         groups: list[dict[str, Any]] = [{"params": values}, {"params": self.actor.parameters()}]
         adam = torch.optim.Adam(groups, lr=self.learning_rate, fused=True)
         return {"optimizer": adam, "lr_scheduler": self.cosine_decay(adam, [False, True])}
+
+
+class ReCOILWeights(HandsOnWeights, ReCOIL):
+    """ReCOIL without its actor; arguments are those of ReCOIL."""

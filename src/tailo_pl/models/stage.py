@@ -54,6 +54,9 @@ class StageModule(Described, lightning.LightningModule):
     compilable: ClassVar[bool] = False
     """whether its arithmetic is in `row_losses`, which `Compiled` compiles"""
 
+    acts: ClassVar[bool] = False
+    """whether it is a policy that can be played"""
+
     usual_steps: ClassVar[int] = 1
     """how many steps of others one of its steps stands for, where something is done every so many steps"""
 

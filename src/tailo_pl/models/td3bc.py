@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +33,8 @@ class TD3BC(PolicyModule):
         discount: g.
         target_rate: how fast target networks follow.
         learning_rate: Adam's step size, for all.
+        schedule: `constant` learning rate, or `cosine` decay to zero at the last step.
+        averaging: decay of an exponential average of the actor, which then acts; 0: none.
         hidden: widths of the hidden (ReLU) layers.
     """
 
@@ -48,22 +50,28 @@ class TD3BC(PolicyModule):
         discount: float = 0.99,
         target_rate: float = 0.005,
         learning_rate: float = 3e-4,
+        schedule: Literal["constant", "cosine"] = "constant",
+        averaging: float = 0.0,
         hidden: Sequence[int] = (256, 256),
     ) -> None:
         super().__init__(observation_dim, action_low, action_high, learning_rate)
         require_range("alpha", alpha, 0)
         require_range("discount", discount, 0, 1)
         require_range("target_rate", target_rate, 0, 1, closed="(]")
+        require_range("averaging", averaging, 0, 1, closed="[)")
         self.alpha = alpha
         self.discount = discount
         self.target_rate = target_rate
         self.network = mlp(observation_dim, hidden, self.action_dim, nn.ReLU)
         self.critics = TwinCritics(observation_dim, self.action_dim, hidden)
         self.target_network, self.target_critics = follower_of(self.network), follower_of(self.critics)
+        self.schedule = schedule
+        self.averaging = averaging
+        self.average = follower_of(self.network) if averaging else None
 
     @property
     def acting(self) -> nn.Module:
-        return nn.Sequential(self.network, nn.Tanh())
+        return nn.Sequential(self.average or self.network, nn.Tanh())
 
     def act(self, states: Tensor, network: nn.Module | None = None) -> Tensor:
         """Actions in [-1, 1] at standardised states."""
@@ -109,7 +117,12 @@ class TD3BC(PolicyModule):
         if self._actors_turn:  # here, so that a step and its targets are never apart in a checkpoint
             move_towards(self.target_network, self.network, self.target_rate)
             move_towards(self.target_critics, self.critics, self.target_rate)
+            if self.average is not None:
+                move_towards(self.average, self.network, self.average_rate(self.averaging, self.global_step // EVERY))
 
     def configure_optimizers(self) -> Any:
         trained = [*self.network.parameters(), *self.critics.parameters()]
-        return torch.optim.Adam(trained, lr=self.learning_rate, fused=True)
+        adam = torch.optim.Adam(trained, lr=self.learning_rate, fused=True)
+        if self.schedule == "constant":
+            return adam
+        return {"optimizer": adam, "lr_scheduler": self.cosine_decay(adam, [True])}

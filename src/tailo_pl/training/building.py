@@ -122,6 +122,8 @@ def stage_callbacks(experiment: Experiment, stage: Stage) -> dict[str, dict[str,
             continue
         if "environment" in needs and experiment.environment is None:
             continue
+        if getattr(kind, "plays", False) and not stage.module.acts:
+            continue
         chosen[name] = _filled(config, kind, known, f"callbacks.{name}")
         if "every_n_steps" in chosen[name]["init_args"]:
             chosen[name]["init_args"]["every_n_steps"] = _own_steps(chosen[name]["init_args"]["every_n_steps"], stage)

@@ -4,6 +4,7 @@ from tailo_pl.data.batches.dynamics import DynamicsBatch, DynamicsBatches
 from tailo_pl.data.batches.kind import Batches
 from tailo_pl.data.batches.pairs import PairBatch, PairBatches
 from tailo_pl.data.batches.rollouts import PathBatch, PathBatches, RolloutBatch, RolloutBatches, RolloutDraws
+from tailo_pl.data.batches.step_tables import KnownSteps, known_steps
 from tailo_pl.data.batches.transitions import ExpertRows, TransitionBatch, TransitionBatches
 from tailo_pl.data.batches.triples import TripleBatch, TripleBatches, Triples
 from tailo_pl.data.batches.weighted import WeightedBatch, WeightedBatches
@@ -13,6 +14,7 @@ __all__ = [
     "DynamicsBatch",
     "DynamicsBatches",
     "ExpertRows",
+    "KnownSteps",
     "PairBatch",
     "PairBatches",
     "PathBatch",
@@ -27,4 +29,5 @@ __all__ = [
     "Triples",
     "WeightedBatch",
     "WeightedBatches",
+    "known_steps",
 ]

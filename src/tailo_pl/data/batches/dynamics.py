@@ -17,7 +17,7 @@ from tailo_pl.data.draws import rows_at
 from tailo_pl.data.rows import Index
 from tailo_pl.data.settings import Setting, Task
 from tailo_pl.data.trajectories import Trajectories
-from tailo_pl.data.transitions import Transitions, ended, has_next
+from tailo_pl.data.transitions import Transitions, has_next, usable_steps
 from tailo_pl.errors import Refusal, UserError, require_range
 
 HELD_OUT = 5_000  # steps, at most
@@ -116,4 +116,4 @@ class DynamicsBatches(Batches):
 
 
 def _usable(ta: Trajectories) -> Index:
-    return np.flatnonzero(has_next(ta) | ended(ta))
+    return np.flatnonzero(usable_steps(ta, "next_or_done"))
