@@ -13,6 +13,7 @@ from helpers.runs import small
 
 from tailo_pl import cli
 from tailo_pl.config.compose import composed, composed_config
+from tailo_pl.models import LobsDICE
 from tailo_pl.runs.evaluate import evaluate
 from tailo_pl.runs.execute import execute
 from tailo_pl.runs.folder import prepare
@@ -140,6 +141,20 @@ class TestPaperPreset:
         stages = composed(["method=oril", f"method.score={score}", f"method.pu={pu}"]).stages
         assert [stage.model["init_args"]["objective"] for stage in list(stages.values())[:-1]] == objectives
         assert stages["policy"].inputs["rewards"].kind == score
+
+    def test_initial_weights_of_lobsdice(self, seeded: None) -> None:
+        module = LobsDICE(11, [-1.0] * 3, [1.0] * 3)
+        assert [module.actor.network[-1].bias is None, module.nu[-1].bias is None] == [False, True]
+        for network in (module.cost, module.nu, module.actor.network):
+            deviation = (2 / 256) ** 0.5
+            assert network[2].weight.std().item() == pytest.approx(deviation, rel=0.02)
+            assert network[2].weight.abs().max().item() <= 2 * deviation / 0.879 and not network[2].bias.any()
+
+    @pytest.mark.parametrize(("env", "experts"), [("walker2d", 100), ("hopper", 200)])
+    def test_experts_in_ta(self, env: str, experts: int) -> None:
+        for setting in ("smodice", "incomplete_ta", "incomplete_ts", "recoil_me"):
+            assert composed_config([f"env={env}", f"setting={setting}"])["setting"]["experts"] == experts
+        assert composed_config([f"env={env}", "setting=standard"])["setting"]["experts"] == 40
 
     def test_passes_are_over_ts(self, pointmaze_data: Any) -> None:
         experiment = composed(["env=pointmaze", "preset=paper", "method=smodice"])

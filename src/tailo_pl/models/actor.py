@@ -23,7 +23,6 @@ class Actor(nn.Module, Generic[HeadT]):
         hidden: widths of the hidden (ReLU) layers.
         norm: `layer` normalises each hidden layer.
         members: networks side by side, each with initial weights and rows of the batch of its own.
-        last_bias: whether the last layer has one.
     """
 
     def __init__(
@@ -35,12 +34,11 @@ class Actor(nn.Module, Generic[HeadT]):
         *,
         norm: Norm = "none",
         members: int = 1,
-        last_bias: bool = True,
     ) -> None:
         super().__init__()
         head.prepare(action_dim)
         width = head.width(action_dim)
-        self.network = mlp(observation_dim, hidden, width, nn.ReLU, norm=norm, members=members, last_bias=last_bias)
+        self.network = mlp(observation_dim, hidden, width, nn.ReLU, norm=norm, members=members)
         self.head = head
         self.members = members
 

@@ -20,7 +20,7 @@ from tailo_pl.losses.dice import (
 from tailo_pl.losses.discriminator import LogitTerms, cross_entropy, interpolate, lipschitz_terms, logit_terms
 from tailo_pl.models.actor import Actor
 from tailo_pl.models.heads import ClippedGaussian, Head
-from tailo_pl.models.networks import input_gradients, mlp
+from tailo_pl.models.networks import he_normal, input_gradients, mlp
 from tailo_pl.models.reduction import batch_log_mean_exp, batch_means
 from tailo_pl.models.stage import value_range
 from tailo_pl.models.weighing import HandsOnWeights, Weighing
@@ -28,6 +28,8 @@ from tailo_pl.models.weighing import HandsOnWeights, Weighing
 
 class LobsDICE(Weighing):
     """A reward on pairs (s, s'), the dual's function nu(s), and weighted cloning, all from step one.
+
+    Networks begin with the initial weights that they were published with (`he_normal`).
 
     Args:
         observation_dim: numbers in a state.
@@ -68,7 +70,9 @@ class LobsDICE(Weighing):
         self.nu_penalty = nu_penalty
         self.cost = mlp(2 * observation_dim, hidden, 1, nn.ReLU, last_bias=False)
         self.nu = mlp(observation_dim, hidden, 1, nn.ReLU, last_bias=False)
-        self.actor = Actor(head or ClippedGaussian(7.0), observation_dim, self.action_dim, hidden, last_bias=False)
+        self.actor = Actor(head or ClippedGaussian(7.0), observation_dim, self.action_dim, hidden)
+        for network in (self.cost, self.nu, self.actor.network):
+            he_normal(network)
 
     def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
         assert batch.expert is not None and batch.expert.next_observations is not None

@@ -17,6 +17,7 @@ from tailo_pl.models.members import MemberLinear, MemberNorm
 
 Norm = Literal["none", "layer"]
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
+_CUT_DEVIATION = 0.8796256610342398  # of a standard normal number that lies within two deviations
 
 
 class Standardise(nn.Module):
@@ -111,6 +112,17 @@ def mlp(
     for before, after in pairwise([inputs, *hidden]):
         layers += [linear(before, after), *([normalise(after)] if norm == "layer" else []), activation()]
     return nn.Sequential(*layers, linear([inputs, *hidden][-1], outputs, bias=last_bias))
+
+
+def he_normal(network: nn.Module) -> None:
+    """Initial weights of variance 2 / inputs from a normal distribution cut at two deviations; biases 0 (He et al.
+    2015, as TensorFlow draws them)."""
+    for layer in network.modules():
+        if isinstance(layer, nn.Linear):
+            deviation = (2 / layer.in_features) ** 0.5 / _CUT_DEVIATION
+            nn.init.trunc_normal_(layer.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
 
 
 def tanh_gradients(network: nn.Sequential, points: Tensor) -> Tensor:
