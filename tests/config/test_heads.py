@@ -48,10 +48,11 @@ def test_baselines_keep_theirs_where_the_actor_is_their_own() -> None:
 
 
 def test_baselines_that_hand_on_weights_share_the_policy_of_tailo() -> None:
+    chosen = ("head=mixture", "preset.network.members=2")
+    ours = composed(["method=tailo", *chosen]).stages["policy"]
     for method in ("smodice", "lobsdice", "marwil", "otr", "seabo", "recoil", "dilo"):
-        for overrides in ([], ["head=mixture", "preset.network.members=2"]):
-            theirs, ours = (composed([f"method={one}", *overrides]).stages["policy"] for one in (method, "tailo"))
-            assert (theirs.model, theirs.batches, theirs.max_steps) == (ours.model, ours.batches, ours.max_steps)
+        theirs = composed([f"method={method}", *chosen]).stages["policy"]
+        assert (theirs.model, theirs.batches, theirs.max_steps) == (ours.model, ours.batches, ours.max_steps)
 
 
 def test_networks() -> None:

@@ -122,6 +122,7 @@ def test_description_is_plain_and_whole() -> None:
                 "class_path": "tailo_pl.models.heads.clipped_gaussian.ClippedGaussian",
                 "init_args": {"mean_limit": 2.0, "likelihood": "squashed"},
             },
+            "entropy_weight": 1.0,
             "learning_rate": 3e-4,
             "value_decay": 1e-4,
             "hidden": [8],
