@@ -35,7 +35,7 @@ NEEDS = {
     "hoper": "nothing: the page shows what is said of it",
     "source=d4rl": "D4RL's files",
     "source=minari": "Minari's files",
-    "+source.parts.point": "a file of the reader's own",
+    "source.parts.": "a file of the reader's own",
     "source=lerobot": "a robot's recordings; tests/commands/test_robot_data.py has some",
     "source=robomimic": "a robot's recordings; tests/commands/test_robot_data.py has some",
     "source=zarr": "a robot's recordings; tests/commands/test_robot_data.py has some",

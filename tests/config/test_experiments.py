@@ -10,9 +10,19 @@ from tailo_pl.config.compose import composed
 
 @pytest.mark.parametrize("name", choices("experiment"))
 def test_an_experiment_is_a_setting_with_the_papers_preset(name: str) -> None:
-    env = {"examples": "pointmaze", "mismatch": "ant"}.get(name, "kitchen" if "kitchen" in name else "hopper")
-    names = composed([f"experiment={name}", f"env={env}"]).names
-    assert (names["setting"], names["preset"], names["env"]) == (name, "paper", env)
+    setting, _, own = name.partition("mismatch_")  # those name their environment, and want a file
+    env = own or {"examples": "pointmaze", "mismatch": "ant"}.get(name, "kitchen" if "kitchen" in name else "hopper")
+    given = [f"experiment={name}", "source.parts.mismatch=ts.pt"] if own else [f"experiment={name}", f"env={env}"]
+    names = composed(given).names
+    assert (names["setting"], names["preset"], names["env"]) == (setting or "mismatch", "paper", env)
+
+
+@pytest.mark.parametrize("setting", ["smodice", "incomplete_ta", "incomplete_ts", "recoil_me"])
+def test_walker2d_takes_half_as_many_experts_as_others(setting: str) -> None:
+    many = {
+        env: composed([f"env={env}", f"setting={setting}"]).config["setting"]["experts"] for env in ("walker2d", "ant")
+    }
+    assert many == {"walker2d": 100, "ant": 200}
 
 
 def test_the_command_line_wins_over_an_experiment() -> None:

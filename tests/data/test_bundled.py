@@ -140,6 +140,18 @@ def test_a_smooth_expert_that_cannot_be_is_one_line(task: str, smooth: float, me
         LocomotionRecipe(task, smooth=smooth)
 
 
+@pytest.mark.parametrize(
+    ("leg", "message"),
+    [
+        (2, r"leg: 2 given, but no expert.*expected 4 \(tools/train_expert\.py ant --body crippled-leg-2"),
+        (5, "leg: 5 given"),
+    ],
+)
+def test_a_leg_without_an_expert_is_one_line(leg: int, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        LocomotionRecipe("ant", leg=leg)
+
+
 def test_unknown_part_and_task_are_one_line() -> None:
     with pytest.raises(UserError, match="no part 'exprt' for env hopper, expected one of expert"):
         Bundled("hopper", LocomotionRecipe("hopper")).part("exprt")

@@ -148,6 +148,22 @@ class TestByName:
         assert lengths(read) == [4, 2] and read.observations[:, 0].tolist() == [*range(6)]
         assert D4RL({}).body("hopper-expert-v2") is None
 
+    @pytest.mark.parametrize(("env", "dims"), [("halfcheetah", (17, 6)), ("ant", (111, 8))])
+    def test_the_authors_mismatched_expert_is_ts(self, tmp_path: Path, env: str, dims: tuple[int, int]) -> None:
+        for part in ("expert", "random"):
+            write(tmp_path / "d4rl" / f"{env}_{part}-v2.hdf5", 40, timeouts=[9, 19, 29, 39], dims=dims)
+        steps = [{"state": np.full(dims[0], n, np.float32), "action": np.zeros(dims[1], np.float32), "terminal": n == 4}
+                 for n in range(5)]  # fmt: skip
+        torch.save(steps, tmp_path / "other_body.pt")
+        given = [
+            f"experiment=mismatch_{env}",
+            f"source.parts.mismatch={tmp_path / 'other_body.pt'}",
+            "setting.experts=3",
+        ]
+        task = composed(given).task
+        assert lengths(task.ts) == [5] and task.ts.observations[:, 0].tolist() == [*range(5)]
+        assert lengths(task.ta) == [10] * 7
+
     def test_columns_of_one_number(self, tmp_path: Path) -> None:
         """Some of the old files have rewards and terminals as (steps, 1)."""
         path = tmp_path / "d4rl" / "hopper_medium.hdf5"

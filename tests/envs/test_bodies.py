@@ -6,14 +6,14 @@ import mujoco
 import numpy as np
 import pytest
 
-from tailo_pl.envs.bodies import TASKS, bodies, load_model
+from tailo_pl.envs.bodies import LEGS, TASKS, bodies, crippled, load_model
 from tailo_pl.envs.locomotion import LocomotionRows
 from tailo_pl.errors import UserError
 
 
 def test_which_bodies_there_are() -> None:
     assert {task: bodies(task) for task in TASKS} == {
-        "ant": ("stock", "crippled-leg"),
+        "ant": ("stock", "crippled-leg", "crippled-leg-1", "crippled-leg-2", "crippled-leg-3"),
         "halfcheetah": ("stock", "half-torso"),
         "hopper": ("stock",),
         "walker2d": ("stock",),
@@ -39,9 +39,10 @@ def test_half_torso() -> None:
     np.testing.assert_array_equal(half.geom("fshin").size, stock.geom("fshin").size)
 
 
-def test_crippled_leg_does_not_obey() -> None:
+@pytest.mark.parametrize("leg", LEGS)
+def test_crippled_leg_does_not_obey(leg: int) -> None:
     """Its two motors change nothing at all; every other motor does."""
-    model = load_model("ant", "crippled-leg")
+    model = load_model("ant", crippled(leg))
     powerless = []
     for motor in range(model.nu):
         data = mujoco.MjData(model)
@@ -49,7 +50,7 @@ def test_crippled_leg_does_not_obey() -> None:
         mujoco.mj_forward(model, data)
         if not data.qfrc_actuator.any():
             powerless.append(model.joint(model.actuator_trnid[motor, 0]).name)
-    assert powerless == ["hip_4", "ankle_4"]
+    assert powerless == [f"hip_{leg}", f"ankle_{leg}"]
 
 
 def test_bodies_move_differently() -> None:

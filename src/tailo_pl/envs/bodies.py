@@ -1,12 +1,13 @@
-"""The bodies that can be simulated: gymnasium's stock models, and two that differ from them on purpose.
+"""The bodies that can be simulated: gymnasium's stock models, and some that differ from them on purpose.
 
-The setting `mismatch` learns from an expert whose body is not the learner's. Both changed bodies keep the joints
+The setting `mismatch` learns from an expert whose body is not the learner's. All changed bodies keep the joints
 and the motors of the stock model, so observations and actions keep their dimensions and their meaning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,18 +48,27 @@ def _halve_torso(spec: mujoco.MjSpec) -> None:
     spec.geom("head").pos[0] -= half_length
 
 
-def _cripple_leg(spec: mujoco.MjSpec) -> None:
-    """Cut the power of the leg `right_back_leg`: its hip and ankle still swing within their limits, but cannot push.
+def _cripple_leg(spec: mujoco.MjSpec, leg: int) -> None:
+    """Cut the power of a leg: its hip and ankle still swing within their limits, but cannot push.
 
     Its two entries of the action have no effect, and cost as much as before.
     """
     for motor in spec.actuators:
-        if motor.target in ("hip_4", "ankle_4"):
+        if motor.target in (f"hip_{leg}", f"ankle_{leg}"):
             motor.gear[0] = 0.0
 
 
+LEGS = {1: "front left", 2: "front right", 3: "back left", 4: "back right"}
+"""The ant's legs, by the numbers of their joints."""
+
+
+def crippled(leg: int) -> str:
+    """The body of an ant with one leg without power."""
+    return "crippled-leg" if leg == 4 else f"crippled-leg-{leg}"
+
+
 _CHANGES: dict[tuple[str, str], Callable[[mujoco.MjSpec], None]] = {
-    ("ant", "crippled-leg"): _cripple_leg,
+    **{("ant", crippled(leg)): partial(_cripple_leg, leg=leg) for leg in (4, 1, 2, 3)},
     ("halfcheetah", "half-torso"): _halve_torso,
 }
 

@@ -13,13 +13,12 @@ from tailo_pl.data.recorder import record
 from tailo_pl.data.sources.recipe import Part, Recipe, version_of
 from tailo_pl.data.sources.rollouts import reporter, seeds
 from tailo_pl.data.trajectories import Trajectories
-from tailo_pl.envs.bodies import STOCK
+from tailo_pl.envs.bodies import LEGS, STOCK, crippled
 from tailo_pl.envs.evaluation import Actor, episode_seeds
 from tailo_pl.errors import UserError, require_range
 from tailo_pl.experts import SQUASHED, expert_checksum, expert_facts, expert_names, load_expert
 
 TASKS = ("hopper", "halfcheetah", "walker2d", "ant")
-MISMATCHED = {"halfcheetah": "half-torso", "ant": "crippled-leg"}
 EXPERT_EPISODES = 200
 MEDIUM_STEPS = 300_000
 REPLAY_EPISODES = 50  # of each of the policies that are mixed
@@ -69,26 +68,35 @@ class LocomotionRecipe(Recipe):
         smooth: share of the expert's exploration noise that is added before its tanh, instead of what it is given
             behind it and then clipped: data as a squashed Gaussian policy makes it. 0: as it is. For halfcheetah only,
             whose expert has a tanh.
+        leg: ant only: which leg of the expert in part `mismatch` has no power.
     """
 
-    def __init__(self, task: str, pad_contact_forces: bool = False, smooth: float = 0.0) -> None:
+    def __init__(self, task: str, pad_contact_forces: bool = False, smooth: float = 0.0, leg: int = 4) -> None:
         if task not in TASKS:
             raise UserError(f"env.data: task {task!r} given, expected one of {', '.join(TASKS)}")
         require_range("env.data.smooth", smooth, 0, closed="[)")
         if smooth and load_expert(task).kind != SQUASHED:
             raise UserError(f"env.data.smooth: {smooth:g} given, but the expert of {task} has no tanh, expected 0")
-        self._task, self._padded, self._smooth = task, pad_contact_forces, smooth
+        if leg not in LEGS:
+            raise UserError(f"env.data.leg: {leg} given, expected one of {', '.join(map(str, LEGS))}")
+        if task == "ant" and f"ant-{crippled(leg)}" not in expert_names():
+            there = [str(one) for one in LEGS if f"ant-{crippled(one)}" in expert_names()]
+            raise UserError(
+                f"env.data.leg: {leg} given, but no expert with such a body is bundled, expected {' or '.join(there)} "
+                f"(tools/train_expert.py ant --body {crippled(leg)} trains one)"
+            )
+        self._task, self._padded, self._smooth, self._leg = task, pad_contact_forces, smooth, leg
 
     @property
     def parts(self) -> dict[str, Part]:
         return {
             name: Part(identity(part, self._padded), partial(make, self._task, name, part, self._padded))
-            for name, part in parts(self._task, self._smooth).items()
+            for name, part in parts(self._task, self._smooth, self._leg).items()
         }
 
 
-def parts(task: str, smooth: float = 0.0) -> dict[str, list[Rollouts]]:
-    """What each part of a task's bundled data is made of; `smooth` as `LocomotionRecipe` has it."""
+def parts(task: str, smooth: float = 0.0, leg: int = 4) -> dict[str, list[Rollouts]]:
+    """What each part of a task's bundled data is made of; `smooth` and `leg` as `LocomotionRecipe` has them."""
     expert, medium = task, f"{task}-medium"
 
     def share(policy: str) -> float:
@@ -113,7 +121,7 @@ def parts(task: str, smooth: float = 0.0) -> dict[str, list[Rollouts]]:
         ],
         "random": [Rollouts(None, 1.0, "random", steps=RANDOM_STEPS)],
     }
-    other_body = MISMATCHED.get(task)
+    other_body = {"halfcheetah": "half-torso", "ant": crippled(leg)}.get(task)
     if other_body and f"{task}-{other_body}" in expert_names():
         made["mismatch"] = [Rollouts(f"{task}-{other_body}", 0.0, other_body, episodes=1, body=other_body)]
     return made
