@@ -51,6 +51,8 @@ NEEDS = {
     "tailo compare": "many trainings; tests/commands/test_compare.py does it",
     "tailo reproduce": "many trainings; tests/paper/test_reproduce.py does it",
     "tailo advise": "several runs, or many trainings; tests/runs/test_trials.py does it",
+    "--hours": "an hour",
+    "--source d4rl": "D4RL's files, and days",
     "tailo push": "the Hub; tests/policies/test_hub.py has one",
     "--format hub": "a package beside; tests/policies/test_hub.py does it",
     "--video": "a film of the reader's own; tests/report/test_report.py has one",
