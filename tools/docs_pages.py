@@ -102,6 +102,9 @@ def configuration() -> str:
     return "\n".join(page) + "\n"
 
 
+NARROW = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"  # or a narrow column puts a score on two lines
+
+
 def results() -> str:
     """Every cell of results/."""
     table = readable_table(all_records(ROOT / "results"))
@@ -109,7 +112,7 @@ def results() -> str:
         "# Results\n\nMean ± standard deviation over seeds of the trained policy over 100 fresh episodes. Every number "
         "is in `results/`, one line per cell and seed; `make results` measures what is missing. The data "
         "is made by the project's own policies (`source=bundled`): not comparable with published D4RL numbers.\n\n"
-        f"{table}"
+        f"{table.replace(' ± ', NARROW)}"
     )
 
 

@@ -37,7 +37,7 @@ from tailo_pl.models.policy import PolicyModule
 from tailo_pl.paper.records import cell_of
 from tailo_pl.policies.render import pictures
 from tailo_pl.report.drawing import draw_figures
-from tailo_pl.report.findings import find, origin_figure, trajectory_figures
+from tailo_pl.report.findings import find, trajectory_figures
 from tailo_pl.report.reading import read_run
 from tailo_pl.runs.folder import load_run
 from tailo_pl.runs.trained import load_module
@@ -176,7 +176,7 @@ def tutorial(run_dir: Path) -> None:
     """Where the weight went in the tutorial's run, and the page that reports on it."""
     found = find(read_run(run_dir))
     assert not isinstance(found, str), found
-    for path in draw_figures([origin_figure(found, "tutorial")], OUT):
+    for path in draw_figures(trajectory_figures(found, "tutorial", 300)[1:], OUT):
         path.unlink() if path.suffix == ".svg" else path.replace(OUT / "tutorial-weight.png")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as browsers:
         page = Path(folder) / "report.html"

@@ -10,7 +10,7 @@ import pytest
 from tailo_pl.data.layout import Layout
 from tailo_pl.report.alternatives import negatives_figure, prior_table, weights_figures
 from tailo_pl.report.figure import averaged, picked, short
-from tailo_pl.report.findings import Findings, find, origin_figure, trajectory_figures, weight_by_origin
+from tailo_pl.report.findings import Findings, find, origin_figures, trajectory_figures, weight_by_origin
 from tailo_pl.report.reading import RunRecord, StageRecord
 
 LAYOUT = Layout(np.array([0, 2, 5, 6]), np.array(["expert", "random", "random"]), np.array(["expert"]))
@@ -59,7 +59,9 @@ def test_the_ablations_score_is_ten_times_the_probability() -> None:
 
 def test_share_of_weight_by_origin() -> None:
     assert weight_by_origin(LAYOUT, WEIGHTS) == {"expert": (2 / 6, 0.75), "random": (4 / 6, 0.25)}
-    figure = origin_figure(found(), "r0")
+    (figure,) = origin_figures(found(), "r0")
+    one_label = Layout(LAYOUT.offsets, np.array(["a", "a", "a"]), np.array(["b"]))
+    assert origin_figures(found(one_label), "r0") == []
     assert figure.categories == ["expert", "random"] and [list(one.y) for one in figure.series][1] == [75, 25]
 
 

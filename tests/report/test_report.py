@@ -131,6 +131,13 @@ def test_seeds_their_mean_and_its_band(runs: list[Path]) -> None:
     )
 
 
+def test_a_score_at_one_moment_is_no_curve(run_dir: Path) -> None:
+    contents = contents_of([read_run(run_dir)])
+    keys = [figure.key for figure in contents.figures]
+    assert not [key for key in keys if key.startswith("score-")] and "r0-scores" in keys
+    assert [table for table, _ in contents.blocks[0].tables] == ["Mean ± standard deviation over seeds"]
+
+
 def test_every_figure_has_something_to_show(contents: Contents) -> None:
     figures = list(contents.figures)
     keys = [figure.key for figure in figures]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.markup import escape
 from rich.table import Table
 
 from tailo_pl.runs.summary import VerdictPart
-from tailo_pl.runs.verdict import NAMES
+from tailo_pl.runs.verdict import NAMES, in_words
 from tailo_pl.screen import console, show
 
 _COLOURS = {"good": "green", "doubtful": "yellow", "bad": "red"}
@@ -27,10 +25,3 @@ def show_verdict(verdict: VerdictPart) -> None:
     console().print(
         f"verdict [{colour}]{escape(verdict['level'])}[/]: {escape(verdict['text'])}", highlight=False, soft_wrap=True
     )
-
-
-def in_words(name: str, value: Any) -> str:
-    """A number of a verdict as it is shown."""
-    if name in ("followed", "covered"):
-        return f"{value:.0%}"
-    return f"{value:,.0f}" if name in ("ta_trajectories", "effective_steps") else f"{value:.3g}"

@@ -9,7 +9,7 @@ from typing import Any
 from tailo_pl.files import yaml_text
 from tailo_pl.report.alternatives import negatives_figure, prior_table, scores_figure, weights_figures
 from tailo_pl.report.figure import Figure
-from tailo_pl.report.findings import find, origin_figure, trajectory_figures
+from tailo_pl.report.findings import find, origin_figures, trajectory_figures
 from tailo_pl.report.groups import Group, group_runs
 from tailo_pl.report.lead import lead, quality_table
 from tailo_pl.report.maze import maze_figures
@@ -18,7 +18,7 @@ from tailo_pl.report.reading import RunRecord, table
 from tailo_pl.report.subtasks import subtask_figure, subtask_rows, subtask_table
 from tailo_pl.report.training import training_figures
 from tailo_pl.runs.summary import is_number
-from tailo_pl.runs.verdict import NAMES
+from tailo_pl.runs.verdict import NAMES, in_words
 
 _POINTS = 6000  # of a curve, divided among the runs: what keeps the page small
 
@@ -148,7 +148,8 @@ def _verdict(run: RunRecord, key: str) -> list[Block]:
     if not verdict:
         return []
     numbers = table(verdict, "numbers")
-    rows = [["number", "value"], *([NAMES.get(name, str(name)), _number(value)] for name, value in numbers.items())]
+    known = [(name, value) for name, value in numbers.items() if is_number(value)]
+    rows = [["number", "value"], *([NAMES.get(name, str(name)), in_words(name, value)] for name, value in known)]
     tables = [("Without a simulator", rows)] if numbers else []
     text = f"{verdict.get('level')}: {verdict.get('text')}"
     return [Block(f"{key}-verdict", "Verdict", text, tables=tables)]
@@ -170,7 +171,7 @@ def _found(run: RunRecord, group: Group, key: str, points: int) -> list[Block]:
         Block(
             f"{key}-found",
             heading,
-            figures=[*trajectory_figures(found, key, points), origin_figure(found, key), scores_figure(found, key)],
+            figures=[*trajectory_figures(found, key, points), *origin_figures(found, key), scores_figure(found, key)],
         ),
         Block(
             f"{key}-choices",

@@ -108,14 +108,16 @@ def _along(layout: Layout, values: NDArray[np.float32], name: str, number: int, 
     return Series(f"{name} (trajectory {number:,})", rows, np.asarray(values[begin + rows]), color=color)
 
 
-def origin_figure(found: Findings, key: str) -> Figure:
-    """How much of TA each origin makes up, and how much of the weight."""
+def origin_figures(found: Findings, key: str) -> list[Figure]:
+    """How much of TA each origin makes up, and how much of the weight; none where there is one origin only."""
     shares = weight_by_origin(found.layout, found.weights)
+    if len(shares) < 2:
+        return []
     series = [
         Series("share of steps", [], [100 * steps for steps, _ in shares.values()], color=0),
         Series("share of weight", [], [100 * weight for _, weight in shares.values()], color=EXPERT),
     ]
-    return Figure(
+    figure = Figure(
         f"{key}-origins",
         "Share of the weight by origin",
         "share of TA (%)",
@@ -126,6 +128,7 @@ def origin_figure(found: Findings, key: str) -> Figure:
         caption="Origins are labels of the data source, which training never sees. Weight on the expert's origin means "
         "the discriminator found it.",
     )
+    return [figure]
 
 
 def weight_by_origin(layout: Layout, weights: NDArray[np.float32]) -> dict[str, tuple[float, float]]:

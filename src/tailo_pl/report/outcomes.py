@@ -16,7 +16,7 @@ Table = list[list[str]]
 
 
 def score_figures(groups: Sequence[Group]) -> list[Figure]:
-    """For each task, score against policy steps and against time."""
+    """For each task, score against policy steps and against time, where something was scored more than once."""
     figures = []
     tasks = list(dict.fromkeys(group.task for group in groups))
     for number, task in enumerate(tasks):
@@ -35,7 +35,7 @@ def score_figures(groups: Sequence[Group]) -> list[Figure]:
                     caption=_score_caption(by_time),
                 )
             )
-    return [figure for figure in figures if figure.series]
+    return [figure for figure in figures if any(len(one.x) > 1 for one in figure.series)]
 
 
 def _score_caption(by_time: bool) -> str:

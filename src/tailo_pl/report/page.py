@@ -80,6 +80,9 @@ def _asset(name: str) -> str:
 
 def _lead(contents: Contents, links: Sequence[tuple[str, str]]) -> str:
     """What came out, where to read on, and what the letters mean."""
+    if len(contents.runs) == 1:  # then its parts rather than itself
+        run = [(block.key, block.heading) for block in contents.runs[0].blocks]
+        links = [one for link in links for one in (run if link[0] == "runs" else [link])]
     parts = ", ".join(f'<a href="#{key}">{escape(text[0].lower() + text[1:])}</a>' for key, text in links)
     terms = "".join(f"<div><dt>{escape(term)}</dt><dd>{escape(meaning)}</dd></div>" for term, meaning in TERMS)
     said = f'<p class="lead">{escape(contents.lead)}</p>' if contents.lead else ""

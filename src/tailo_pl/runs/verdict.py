@@ -32,6 +32,14 @@ NAMES = {  # in the order in which they are shown
 }
 
 
+def in_words(name: str, value: float) -> str:
+    """One of the numbers as it is shown."""
+    if name in ("followed", "covered"):
+        return f"{value:.0%}"
+    whole = name in ("ta_trajectories", "effective_steps") or value >= 100
+    return f"{value:,.0f}" if whole else f"{value:.3g}"
+
+
 def judge(stages: Sequence[Mapping[str, Any]], data: Data, failure: Failure | None, method: str) -> VerdictPart:
     """What is to be thought of a run.
 
