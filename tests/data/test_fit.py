@@ -120,6 +120,31 @@ def test_a_policy_is_judged_by_what_the_method_compares(walks: np.ndarray, ta: T
     assert (two["covered"], two["followed"]) == (1, 1)
 
 
+ODD: dict[str, Any] = {
+    "a single state of TS": lambda walks: (walks[329:330], walks, 30),
+    "two logs": lambda walks: (walks[:30], walks[:60], 30),
+    "steps that are all the same": lambda walks: (walks[:30], np.tile(walks[0], (600, 1)), 30),
+    "one number, constant": lambda walks: (np.zeros((30, 1)), np.zeros((600, 1)), 30),
+    "one dimension that varies": lambda walks: (walks[:30] * [1, 0, 0, 0, 0], walks * [1, 0, 0, 0, 0], 30),
+    "numbers near the end of float32": lambda walks: (walks[:30] * 1e37, walks * 1e37, 30),
+    "logs of one step": lambda walks: (walks[:30], walks, 1),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("carrying", ["all alike", "one step", "nothing"])
+@pytest.mark.filterwarnings("error")
+def test_odd_data_has_numbers_too(odd: str, carrying: str, walks: np.ndarray) -> None:
+    ts, states, length = ODD[odd](walks)
+    task = Task(trajectories(ts.astype(np.float32), len(ts)), trajectories(states.astype(np.float32), length))
+    weights = np.full(len(states), 1.0 if carrying == "all alike" else 0.0, np.float32)
+    weights[5] = float(carrying != "nothing")
+    numbers = weight_numbers(task, weights)
+    assert all(np.isfinite(value) for value in numbers.values())
+    assert 0 <= numbers["covered"] <= 1 and 0 <= numbers["followed"] <= 1
+    assert all("\n" not in line for line in check_fit(task, trust=True))
+
+
 def test_repeated_logs_are_not_infinitely_close(walks: np.ndarray) -> None:
     """TA that holds one walk a hundred times has no spacing of its own; a walk beside it is still one of its kind."""
     ta = trajectories(np.tile(walks[300:330], (100, 1)), 30)

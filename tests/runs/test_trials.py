@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from tailo_pl.cli import main
 from tailo_pl.errors import UserError
-from tailo_pl.runs.advice import Choice, best
+from tailo_pl.runs.advice import Choice, Judged, Told, best, told_apart
 from tailo_pl.runs.trials import Candidate, in_order, parse_trial, read_trials
 
 
@@ -68,6 +69,44 @@ def test_more_weight_where_ts_goes_is_advised_only_where_it_gains() -> None:
     assert best([thin, most], thin) is most
 
 
+def run_with(followed: float, error: float, level: str = "good") -> Judged:
+    numbers = {"followed": followed, "held_out_error": error, "held_out_mean": 1.0}
+    summary: Any = {"verdict": {"level": level, "text": "", "numbers": numbers}}
+    return Judged(Path(f"{followed}-{error}"), summary)
+
+
+class TestToldApart:
+    """Runs that differ in one thing say which value of it is worth more, or that they do not tell."""
+
+    def told(self, *runs: tuple[Judged, dict[str, str]]) -> list[Told]:
+        return told_apart([run for run, _ in runs], [chosen for _, chosen in runs])
+
+    def test_by_where_the_weight_is(self) -> None:
+        one, other = (run_with(0.5, 0.2), {"method.alpha": "1.25"}), (run_with(0.9, 0.2), {"method.alpha": "4"})
+        assert self.told(one, other) == [
+            Told("method.alpha", ["4", "1.25"], "90% of the weight where TS goes, not 50%")
+        ]
+
+    def test_by_the_verdict(self) -> None:
+        tailo, bc = {"method": "tailo", "method.alpha": "4", "head": "a"}, {"method": "bc", "head": "a"}
+        assert self.told((run_with(0.9, 0.2, "bad"), bc), (run_with(0.8, 0.3), tailo)) == [
+            Told("method", ["tailo", "bc"], "verdict good, not bad")
+        ]
+
+    def test_by_held_out_error_where_it_is_clearly_smaller(self) -> None:
+        runs = [(run_with(0.9, 0.2), {"head": "regression"}), (run_with(0.9, 0.5), {"head": "gaussian"})]
+        assert self.told(*runs)[0].why == "held-out error 20% of the mean action's, not 50%"
+        runs = [(run_with(0.9, 0.20), {"head": "regression"}), (run_with(0.905, 0.21), {"head": "gaussian"})]
+        assert self.told(*runs)[0].why == ""
+
+    def test_only_runs_that_are_alike_in_all_else_tell(self) -> None:
+        apart = [(run_with(0.5, 0.2), {"head": "a", "alpha": "1"}), (run_with(0.9, 0.2), {"head": "b", "alpha": "2"})]
+        assert self.told(*apart) == []
+        against = [(run_with(0.9, 0.2), {"head": "a", "alpha": "3"}), (run_with(0.5, 0.2), {"head": "b", "alpha": "3"})]
+        once = [(run_with(0.5, 0.2), {"head": "a", "alpha": "1"}), (run_with(0.9, 0.2), {"head": "b", "alpha": "1"})]
+        assert next(one for one in self.told(*once, *against) if one.name == "head").why == ""  # they disagree
+
+
 @pytest.mark.slow
 def test_advice_on_a_run(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "trials.json"
@@ -77,6 +116,7 @@ def test_advice_on_a_run(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert json.loads(file.read_text())["trials"] == {str(run_dir): [1.0, 0.0]}
     out = capsys.readouterr().out
     assert f"try {run_dir} next" in out and "1 of 2" in out and "nothing is trained for this" in out
+    assert f"checkpoint of {run_dir}: step " in out and "not told apart" not in out  # one run differs from nothing
     assert main(["advise", str(run_dir), "--trial", "elsewhere=1", "--trials", str(file)]) == 2
     assert main(["advise"]) == 2 and main(["advise", "nowhere"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 3

@@ -39,29 +39,31 @@ KNOBS: dict[str, tuple[str, ...]] = {  # what is chosen, by name: one value each
     "head=gaussian": ("head=gaussian",),
     "head=mixture": ("head=mixture",),
     BC: ("method=bc",),
-    CHECKPOINTS: ("preset.rollout.every_n_steps=500", "preset.policy_steps=3000"),  # not a choice, but several to make
+    CHECKPOINTS: ("preset.rollout.every_n_steps=400", "preset.policy_steps=2000"),  # not a choice, but several to make
 }
 FIRST = (DEFAULT, "alpha=4", "gamma=0", BC, "head=gaussian", "alpha=0.5")
-LONGER = {"halfcheetah": ("preset.policy_steps=5000",)}  # which learns nothing in less; fewer runs for it
+LONGER = {  # which learns nothing in less; fewer runs for it
+    "halfcheetah": ("preset.policy_steps=5000", "preset.policy_batch=128", "preset.policy_learning_rate=2e-3"),
+}
 BUDGET = (  # small, and the same whatever the presets come to be
     "preset=fast",
-    "preset.pretrain_steps=300",
-    "preset.formal_steps=600",
-    "preset.discriminator_batch=128",
+    "preset.pretrain_steps=200",
+    "preset.formal_steps=400",
+    "preset.discriminator_batch=64",
     "preset.settled.patience=0",
     "preset.settled.held_out=0",
-    "preset.policy_steps=1500",
-    "preset.policy_batch=128",
-    "preset.policy_learning_rate=2e-3",
+    "preset.policy_steps=800",
+    "preset.policy_batch=256",
+    "preset.policy_learning_rate=3e-3",
     "preset.schedule=constant",
-    "preset.averaging=0.998",
+    "preset.averaging=0.99",
     "preset.weight_decay=1e-5",
     "preset.sampling=proportional",
     "preset.network.members=1",
     "preset.network.hidden=[128,128]",
     "preset.network.norm=none",
     "preset.held_out.trajectories=3",
-    "preset.held_out.every_n_steps=250",
+    "preset.held_out.every_n_steps=200",
     "preset.held_out.monitor=error",
     "preset.held_out.patience=0",
     "preset.rollout.every_n_steps=0",
@@ -91,9 +93,12 @@ class Run(NamedTuple):
 
 
 def grid() -> Iterator[Run]:
-    """Every run, those of all environments in turn; what tells most first."""
-    for seed, whole in ((0, True), (2, False), (0, False), (1, True), (1, False)):
-        yield from (run for of_each in zip_longest(*(_of(env, seed, whole) for env in ENVS)) for run in of_each if run)
+    """Every run, those of environments in turn; what tells most and takes least first."""
+    for seed, first in ((0, True), (2, False), (0, False), (1, True), (1, False)):
+        for envs in ([env for env in ENVS if env not in LONGER], LONGER):
+            yield from (
+                run for of_each in zip_longest(*(_of(env, seed, first) for env in envs)) for run in of_each if run
+            )
 
 
 def _of(env: str, seed: int, first: bool) -> list[Run]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from tailo_pl.runs.advice import Choice, Judged
+from tailo_pl.runs.advice import Choice, Judged, Told
 from tailo_pl.runs.trials import Candidate
 from tailo_pl.screen import console, show
 
@@ -45,6 +45,25 @@ def show_agreement(one: Path, other: Path, correlation: float | None) -> None:
     if correlation is not None:
         line = f"{one} and {other} rank the logs alike to {correlation:.2f} (Spearman)"
         console().print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def show_told(told: Sequence[Told]) -> None:
+    """Which of what the runs differ in their numbers speak for."""
+    for one in told:
+        line = (
+            f"{one.name}: {one.values[0]} rather than {', '.join(one.values[1:])} ({one.why})"
+            if one.why
+            else f"{one.name}: {', '.join(one.values)} are not told apart by these numbers"
+        )
+        console().print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def show_checkpoint(run: Judged) -> None:
+    """Which checkpoint a run kept, and by what."""
+    last = run.summary["stages"][-1]
+    why = "by held-out error" if last["chosen_step"] != last["steps"] else "the last one"
+    line = f"checkpoint of {run.path}: step {last['chosen_step']:,} of {last['steps']:,}, {why}"
+    console().print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def show_choices(run_dir: Path, everything: Sequence[Choice], own: Choice, advised: Choice) -> None:

@@ -50,8 +50,8 @@ def _of_data(overrides: list[str]) -> None:
 
 
 def _of_runs(folders: list[Path], outcomes: list[tuple[str, float]], file: Path) -> None:
-    from tailo_pl.commands.advice_table import show_agreement, show_choices, show_order
-    from tailo_pl.runs.advice import agreement, choices, has_scores, judged
+    from tailo_pl.commands.advice_table import show_agreement, show_checkpoint, show_choices, show_order, show_told
+    from tailo_pl.runs.advice import agreement, choices, chosen_of, has_scores, judged, told_apart
     from tailo_pl.runs.trials import Candidate, in_order, read_trials, write_trials
 
     runs = judged(folders)
@@ -68,5 +68,7 @@ def _of_runs(folders: list[Path], outcomes: list[tuple[str, float]], file: Path)
     show_order(runs, in_order(candidates))
     for other in runs[1:]:
         show_agreement(runs[0].path, other.path, agreement(runs[0].path, other.path))
+    show_told(told_apart(runs, [chosen_of(run.path) for run in runs]))
+    show_checkpoint(runs[0])
     if runs[0].summary["failure"] is None and has_scores(runs[0].path):
         show_choices(runs[0].path, *choices(runs[0].path))

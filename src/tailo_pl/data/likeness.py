@@ -151,6 +151,8 @@ def followed(ts: NDArray[Any], ta: Trajectories, sample: Sample, weights: NDArra
         weights: of every step; None: all alike.
     """
     shares = ta.lengths if weights is None else np.add.reduceat(weights, ta.offsets[:-1], dtype=np.float64)
+    if not shares.sum() > 0:
+        return 0.0
     drawn = np.random.default_rng(0).choice(len(ta), _TRAJECTORIES, p=shares / shares.sum())
     chosen, counts = np.unique(drawn, return_counts=True)
     queries = sample.standardised(ts[np.linspace(0, len(ts) - 1, min(_FOLLOWED, len(ts))).astype(np.int64)])

@@ -27,13 +27,14 @@ def steps_backwards(offsets: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
 
 def rank_correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:
     """Spearman's correlation of two rankings of the same things, ties at their mean rank; None if one is constant."""
-    first, second = _ranks(one), _ranks(other)
+    first, second = ranks(one), ranks(other)
     if first.std() == 0 or second.std() == 0:
         return None
     return float(np.corrcoef(first, second)[0, 1])
 
 
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ranks, ties at their mean."""
     ordered = np.sort(values)
     left, right = (np.searchsorted(ordered, values, side=side) for side in ("left", "right"))
     return np.asarray((left + right) / 2)

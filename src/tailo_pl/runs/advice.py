@@ -5,8 +5,9 @@ Nothing is trained: other values of alpha and gamma only weigh the same scores a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,14 @@ from tailo_pl.inputs.scores import rank_correlation
 from tailo_pl.inputs.weights import trajectory_weights
 from tailo_pl.models.yardsticks import effective_number
 from tailo_pl.runs.folder import load_run, require_same_data
-from tailo_pl.runs.summary import Summary, read_summary
+from tailo_pl.runs.summary import Summary, VerdictPart, read_summary
 from tailo_pl.runs.verdict import FEW_TRAJECTORIES
 
 ALPHA = (0.5, 1.25, 2.0, 4.0)
 GAMMA = (0.0, 0.9, 0.98, 0.998)
 _LEVELS = {"good": 0, "unknown": 1, "doubtful": 1, "bad": 2}
 _AS_GOOD = 0.03  # of the weight: a smaller gain is none
+_CLOSER = 0.1  # of a held-out error: a smaller gain is none
 
 
 @dataclass(frozen=True)
@@ -50,23 +52,107 @@ class Judged:
 
     @property
     def promise(self) -> float:
-        """From 0 to 1: the share of the weight in logs that go where TS goes, less where the verdict is worse."""
-        verdict = self.summary["verdict"]
-        share = verdict["numbers"].get("followed", 0.5)
-        return share * {0: 1.0, 1: 0.75}.get(_LEVELS.get(verdict["level"], 1), 0.1)
+        """How well its verdict lets one hope."""
+        return promise(self.summary["verdict"])
 
     @property
     def unexplained(self) -> float:
         """Held-out error as a share of that of the mean action."""
-        numbers = self.summary["verdict"]["numbers"]
-        usual = numbers.get("held_out_mean", 0.0)
-        return numbers.get("held_out_error", usual) / usual if usual else 1.0
+        return unexplained(self.summary["verdict"]["numbers"])
+
+
+def promise(verdict: VerdictPart) -> float:
+    """From 0 to 1: the share of the weight in logs that go where TS goes, less where the verdict is worse."""
+    share = verdict["numbers"].get("followed", 0.5)
+    return share * {0: 1.0, 1: 0.75}.get(_LEVELS.get(verdict["level"], 1), 0.1)
+
+
+def unexplained(numbers: Mapping[str, float]) -> float:
+    """Held-out error as a share of that of the mean action; 1 where it is not known."""
+    usual = numbers.get("held_out_mean", 0.0)
+    return numbers.get("held_out_error", usual) / usual if usual else 1.0
+
+
+def place(verdict: VerdictPart) -> tuple[float, float]:
+    """What runs are ordered by, the smallest first: their promise; between equals the held-out error decides."""
+    return -round(promise(verdict) / _AS_GOOD), unexplained(verdict["numbers"])
 
 
 def judged(paths: Sequence[Path]) -> list[Judged]:
-    """Finished runs, the most promising first; between equals the held-out error decides."""
-    found = [Judged(path, read_summary(path)) for path in paths]
-    return sorted(found, key=lambda one: (-round(one.promise / _AS_GOOD), one.unexplained))
+    """Finished runs, the most promising first."""
+    return sorted((Judged(path, read_summary(path)) for path in paths), key=_place)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the numbers of runs that differ in one thing say of it.
+
+    Args:
+        name: what differs.
+        values: of it, the most promising first.
+        why: what speaks for the first; empty: the numbers do not tell them apart.
+    """
+
+    name: str
+    values: list[str]
+    why: str
+
+
+def told_apart(runs: Sequence[Judged], chosen: Sequence[Mapping[str, str]]) -> list[Told]:
+    """For everything in which runs differ that are alike in all else, which value their numbers speak for.
+
+    Args:
+        runs: some.
+        chosen: what was chosen of each (`chosen_of`).
+    """
+    found = []
+    for name in dict.fromkeys(name for one in chosen for name in one):
+        groups: dict[str, dict[str, Judged]] = defaultdict(dict)
+        for run, own in zip(runs, chosen, strict=True):
+            if name in own:
+                # What only one of two methods knows is not a difference beside that of the methods.
+                rest = {
+                    key: value for key, value in own.items() if key != name and (name != "method" or "." not in key)
+                }
+                best = groups[repr(rest)]
+                best[own[name]] = min(best.get(own[name], run), run, key=_place)
+        told = [_told(name, best) for best in groups.values() if len(best) > 1]
+        if told:
+            agreed = len({one.values[0] for one in told}) == 1 and all(one.why for one in told)
+            found.append(told[0] if agreed else replace(told[0], why=""))
+    return found
+
+
+def _told(name: str, best: Mapping[str, Judged]) -> Told:
+    """Of the best run with each value."""
+    values = sorted(best, key=lambda value: _place(best[value]))
+    return Told(name, values, _why(*(best[value].summary["verdict"] for value in values[:2])))
+
+
+def _place(run: Judged) -> tuple[float, float]:
+    return place(run.summary["verdict"])
+
+
+def chosen_of(run_dir: Path) -> dict[str, str]:
+    """What people choose of a run, by the names they choose it with."""
+    config = load_run(run_dir).config
+    own = {f"method.{name}": str(value) for name, value in config["method"].items() if not isinstance(value, dict)}
+    method = own.pop("method.name")
+    head = config["head"]["class_path"].rpartition(".")[2].lower()
+    return {"method": method, "head": head, "preset": config["preset"]["name"], **own}
+
+
+def _why(one: VerdictPart, other: VerdictPart) -> str:
+    """What speaks for one of two runs, where anything does."""
+    if place(one)[0] != place(other)[0]:
+        if one["level"] != other["level"]:
+            return f"verdict {one['level']}, not {other['level']}"
+        shares = (verdict["numbers"].get("followed", 0.5) for verdict in (one, other))
+        return "{:.0%} of the weight where TS goes, not {:.0%}".format(*shares)
+    errors = [unexplained(verdict["numbers"]) for verdict in (one, other)]
+    if errors[1] - errors[0] > _CLOSER * errors[1]:
+        return "held-out error {:.0%} of the mean action's, not {:.0%}".format(*errors)
+    return ""
 
 
 def choices(run_dir: Path) -> tuple[list[Choice], Choice, Choice]:
