@@ -161,15 +161,22 @@ def show_report(written: Written) -> None:
 
 def show_listing(entries: Sequence[Entry], *, as_json: bool, complete: bool) -> None:
     """The outcome of `tailo data list`."""
+    from tailo_pl.data.cache import home
+
     if as_json:
         sys.stdout.write(json.dumps([asdict(entry) for entry in entries], indent=1) + "\n")
         return
-    table = Table(title="data")
-    for column in ("name", "source", "on disk", "where"):
+    # On a terminal what lies in the cache is named by its folder there: whole paths would be folded.
+    cache = "" if is_plain() else f"{home() / 'data'}/"
+    table = Table(title=f"data (in {cache} unless a path is given)" if cache else "data")
+    several = is_plain() or len({entry.source for entry in entries}) > 1
+    for column in ("name", *(["source"] if several else []), "on disk", "where"):
         table.add_column(column, justify="right" if column == "on disk" else "left", overflow="fold")
     for entry in entries:
         there = entry.size is not None
-        table.add_row(entry.name, entry.source, decimal(entry.size or 0) if there else "–", entry.path if there else "")
+        where = entry.path.removeprefix(cache) if there else ""
+        source = [entry.source] if several else []
+        table.add_row(entry.name, *source, decimal(entry.size or 0) if there else "–", where)
     show(table)
     if not complete:
         console().print(

@@ -68,13 +68,14 @@ def train_config(config: dict[str, Any]) -> dict[str, Any]:
     On a terminal it says what it is before the first import that takes seconds: somebody waits. In a file, where a
     mistake is to be one line, only once nothing is wrong.
     """
+    from tailo_pl.training.devices import require_device
+
+    require_device(config["trainer"].get("accelerator", "auto"), quick=True)
     from tailo_pl.commands.making import making_data
     from tailo_pl.config.experiment import outline, read_experiment
     from tailo_pl.screen import is_plain
-    from tailo_pl.training.devices import require_device
 
     known, watched = outline(config), not is_plain(stderr=True)
-    require_device(config["trainer"].get("accelerator", "auto"), quick=True)
     if watched:
         from tailo_pl.commands.console import show_names
 

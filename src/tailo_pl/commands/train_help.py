@@ -21,14 +21,14 @@ Usage: tailo train [KEY=VALUE]...
   tailo train resume=RUN                       go on with an interrupted run
 
 Options:
-  -m, --multirun       Run every combination of values separated by commas.
-  -c, --cfg job        Show the composed configuration, run nothing.
-      --resolve        With --cfg: follow every reference.
-  -p, --package GROUP  With --cfg: only this part of it.
-  --config-dir DIR     Find configurations of your own here.
-  --allow PACKAGE      Let configurations name classes of this package.
+  -m, --multirun         Run every combination of values separated by commas.
+  -c, --cfg job          Show the composed configuration, run nothing.
+      --resolve          With --cfg: follow every reference.
+  -p, --package GROUP    With --cfg: only this part of it.
+  --config-dir DIR       Find configurations of your own here.
+  --allow PACKAGE        Let configurations name classes of this package.
   --allow-folder FOLDER  Let a saved configuration write to this folder.
-  -h, --help           This.
+  -h, --help             This.
 """
 _GROUPS = {
     "method": "how the policy is learnt",
