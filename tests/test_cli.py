@@ -108,6 +108,7 @@ WRONG = {
     ("train", "env=pointmase"): "env: 'pointmase' given, expected one of",
     ("train", "setting=nope"): "setting: 'nope' given, expected one of examples",
     ("train", "nonsense=1"): "nonsense: unknown key",
+    ("train", "policy_steps=1e4"): "policy_steps: unknown key (did you mean preset.policy_steps?)",
     ("train", "envs=hopper"): "envs: unknown key (did you mean env?)",
     ("train", "hopper"): "train: 'hopper' given, expected key=value (did you mean env=hopper?)",
     ("train", "standrd"): "(did you mean setting=standard?)",

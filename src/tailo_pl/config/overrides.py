@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tailo_pl.config.choices import choices, folders, groups
+from tailo_pl.config.choices import choice_file, choices, folders, groups
 from tailo_pl.errors import UserError, one_line
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _readable(override: str, sweep: bool) -> str:
     if bare in groups():
         _require_choice(bare, value, sweep)
     elif bare == key and bare.split(".")[0] not in (names := [*groups(), *_top_keys()]):
-        raise UserError(f"{bare}: unknown key{_near(bare, names)}; `tailo train --help` lists them")
+        raise UserError(f"{bare}: unknown key{_near(bare, names) or _inside(bare)}; `tailo train --help` lists them")
     if not sweep and "," in value and _PLAIN.fullmatch(value.replace(",", "")):
         raise UserError(f"{bare}: {value!r} given, expected one value (-m runs each of them, [a,b] is a list)")
     return f"{key}={_quoted(_whole_numbers(value), sweep)}"
@@ -114,6 +114,15 @@ def in_quotes(value: str) -> str:
 def _near(name: str, there: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, list(there), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
+
+
+def _inside(key: str) -> str:
+    """A hint for a key without its group: `policy_steps` where `preset.policy_steps` is meant."""
+    for group in groups():
+        for name in choices(group):
+            if re.search(rf"^{re.escape(key)}:", choice_file(group, name).read_text(), re.MULTILINE):
+                return f" (did you mean {group}.{key}?)"
+    return ""
 
 
 def unknown_key(key: str, config: DictConfig) -> str:
