@@ -6,6 +6,7 @@ python tools/docs_pages.py      # writes configuration.md, results.md and paper.
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 from ledger.convert import all_records
@@ -120,6 +121,7 @@ def paper() -> str:
     """The paper, figure by figure, with its pictures beside it."""
     records = {cell_of(record): record for record in all_records(ROOT / "results")}
     asked = Asked(chosen([]), ("preset=fast",))
+    shutil.rmtree(ROOT / "docs/paper", ignore_errors=True)  # figures of what is no longer measured
     return page(asked, records, ROOT / "docs/paper")
 
 

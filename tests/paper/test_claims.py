@@ -92,7 +92,7 @@ def test_a_value_that_grows_tenfold_or_is_lost_has_run_away() -> None:
     flat = [1.0] * 20
 
     def value(every: int, number: int, found: list[float], failure: int | None = None) -> Verdict:
-        kept = {"policy value_max": found}
+        kept = {"value_max": found}
         return curves("divergence", f"walker2d every={every}", "smodice kl", number, kept, failure)
 
     assert value(5, 0, flat).level == FAILS

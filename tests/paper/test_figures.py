@@ -115,6 +115,7 @@ def test_cells_are_the_same_in_any_order_and_later_overrides_hold() -> None:
                      "source=bundled", "preset=fast"], 1)  # fmt: skip
     assert one == other and one.run_name == other.run_name
     assert one.command == "tailo train env=hopper setting=incomplete_ta setting.every=3 method=tailo preset=fast seed=1"
+    assert one.run_name != Cell.of(one.overrides, 2).run_name != Cell.of([*one.overrides, "method.alpha=2"], 2).run_name
     assert one.stem == Cell.of([*one.overrides, "method.alpha=2"], 1).stem != Cell.of(one.overrides, 2).stem
 
 

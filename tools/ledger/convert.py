@@ -17,17 +17,12 @@ from tailo_pl.paper.cells import Cell
 from tailo_pl.paper.figures import read_figures
 from tailo_pl.paper.records import Record, add_record, data_part, read_records, shares_done
 
-_MANY = ("smodice", "incomplete_ta", "incomplete_ts")  # settings in which walker2d had 200 experts, and now has 100
-
 
 def converted(old: Mapping[str, Any]) -> Record:
     """What a single file says, as a line says it."""
     overrides = [one for one in old["overrides"] if not one.startswith("seed=")]
     if not any(one.startswith("setting=") for one in overrides):
         overrides.append(f"setting={old['setting']}")
-    experts = old["data"]["ta"]["origins"].get("expert", {}).get("trajectories")
-    if old["env"] == "walker2d" and old["setting"] in _MANY and experts == 200:
-        overrides.append("setting.experts=200")
     stages = old.get("stages", [])  # which the first files did not have
     record: Record = {
         "cell": Cell.of(overrides).text,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -24,14 +25,19 @@ from tailo_pl.paper.reproduce import State
 from tailo_pl.paper.scores import scores_of
 from tailo_pl.screen import console, counted, is_plain, show
 
+_WIDTH = 80  # of text
 _LINES = 8  # of what has happened, that stay in sight
 
 
 class Overview:
-    """Cells done, running and left with the time expected: a live picture on a terminal, lines elsewhere."""
+    """Cells done, running and left with the time expected: a live picture on a terminal, lines elsewhere.
 
-    def __init__(self) -> None:
-        self._console = console(stderr=True)
+    Args:
+        common: overrides that all cells have, and that are not said of each.
+    """
+
+    def __init__(self, common: Sequence[str] = ()) -> None:
+        self._console, self._common = console(stderr=True), common
         self._live = None if is_plain(stderr=True) else Live(console=self._console, refresh_per_second=2)
         self._happened: list[str] = []
 
@@ -53,11 +59,9 @@ class Overview:
         if self._live is not None:
             self._live.update(self._picture(state))
         elif line is not None:
-            total = len(state.done) + len(state.failed) + state.left
-            where = f"{len(state.done)} of {total} done, {len(state.running)} running"
-            self._console.print(
-                f"{line} ({where}, about {_time(state.expected)} left)", highlight=False, markup=False, soft_wrap=True
-            )
+            ended = len(state.done) + len(state.failed)
+            where = f"{ended} of {ended + state.left}, {_time(state.expected)} left"
+            self._console.print(f"{where}: {line}", highlight=False, markup=False, soft_wrap=True)
 
     def _picture(self, state: State) -> Group:
         done, failed = len(state.done), len(state.failed)
@@ -72,7 +76,9 @@ class Overview:
         running = Table.grid(padding=(0, 1))
         for cell, since in state.running.items():
             running.add_row(
-                "  ", Text(_short(cell), overflow="ellipsis", no_wrap=True), _time(time.monotonic() - since)
+                "  ",
+                Text(cell.called(self._common), overflow="ellipsis", no_wrap=True),
+                _time(time.monotonic() - since),
             )
         past = [Text(f"  {line}", overflow="ellipsis", no_wrap=True, style="dim") for line in self._happened[-_LINES:]]
         return Group(*past, head, running)
@@ -100,7 +106,7 @@ def show_list(asked: Asked, records: Mapping[Cell, Record]) -> None:
 def show_cells(asked: Asked, records: Mapping[Cell, Record]) -> None:
     """Every cell of some figures, with its score or why there is none."""
     table = Table()
-    for column in ("cell", "seed", "score"):
+    for column in ("cell", "score"):
         table.add_column(column, justify="left" if column == "cell" else "right", overflow="fold")
     missing = set(asked.missing(records))
     for cell in sorted(asked.cells()):
@@ -108,7 +114,7 @@ def show_cells(asked: Asked, records: Mapping[Cell, Record]) -> None:
         state = f"{record['score']:.1f}" if record else "no such method" if cell.unknown_method else "missing"
         if record and cell in missing:
             state += " (curves missing)"
-        table.add_row(escape(_short(cell)), str(cell.seed), state)
+        table.add_row(escape(cell.called(asked.common)), state)
     show(table)
 
 
@@ -132,7 +138,8 @@ def show_outcome(figure: PaperFigure, asked: Asked, records: Mapping[Cell, Recor
     out = console()
     for claim in figure.claims:
         verdict = judge(claim, figure, scores)
-        out.print(f"{claim.says}: {verdict.text}", highlight=False, markup=False, soft_wrap=is_plain())
+        for words in textwrap.wrap(f"{claim.says}: {verdict.text}", _WIDTH, subsequent_indent="  "):
+            out.print(words, highlight=False, markup=False, soft_wrap=True)
     if path is not None:
         out.print(f"figure {path}", highlight=False, markup=False, soft_wrap=True)
 
@@ -148,17 +155,6 @@ def show_left(state: State) -> None:
             f"{counted(state.left, 'cell')} left, about {_time(state.expected)}; the same command goes on",
             highlight=False,
         )
-
-
-def _short(cell: Cell) -> str:
-    """A cell in a few words."""
-    usual = ("preset=fast", "source=bundled")
-    words = [
-        one.removeprefix("env=").removeprefix("setting=").removeprefix("method=")
-        for one in cell.overrides
-        if one not in usual
-    ]
-    return " ".join(words)
 
 
 def _time(seconds: float) -> str:

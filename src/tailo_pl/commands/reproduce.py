@@ -83,7 +83,7 @@ def reproduce(
 
     require_matplotlib()
     at_once = jobs or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    with Overview() as overview:
+    with Overview(common) as overview:
         state = running.reproduce(
             asked, results, runs, jobs=at_once, hours=hours, episodes=episodes, watch=overview.watch
         )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tailo_pl.config.choices import choices
+from tailo_pl.config.choices import choices, folders
 from tailo_pl.data.cache import fingerprint
 from tailo_pl.errors import UserError
 from tailo_pl.files import read_yaml
@@ -38,13 +40,19 @@ class Cell:
 
     @property
     def run_name(self) -> str:
-        """Name of the cell's run."""
-        return f"cell-{fingerprint(list(self.overrides))[:8]}-seed{self.seed}"
+        """Name of the cell's run: another one once configurations have changed. (Stages that have not are reused.)"""
+        return f"cell-{fingerprint([self.overrides, _configurations(tuple(folders()))])[:8]}-seed{self.seed}"
 
     @property
     def command(self) -> str:
         """What trains the cell's run."""
         return f"tailo train {self.text} seed={self.seed}"
+
+    def called(self, common: Iterable[str] = ()) -> str:
+        """In a few words, without overrides that all cells have: `hopper incomplete_ta every=3 smodice kl, seed 0`."""
+        told = [one for one in self.overrides if one not in set(common)]
+        words = [re.sub(r"^(method\.divergence|env|setting|method)=|^(setting|method)\.", "", one) for one in told]
+        return f"{' '.join(words)}, seed {self.seed}"
 
     @property
     def values(self) -> dict[str, str]:
@@ -62,6 +70,13 @@ class Cell:
         """The cell's method where there is none of this name."""
         name = self.values.get("method", "tailo")
         return None if name in choices("method") else name
+
+
+@cache
+def _configurations(where: tuple[Path, ...]) -> str:
+    """Names the content of all configurations but this room's own."""
+    paths = sorted(path for folder in where for path in folder.glob("*/*.yaml"))
+    return fingerprint([path.read_text() for path in paths])
 
 
 def _place(override: str) -> tuple[int, str]:

@@ -251,8 +251,7 @@ def higher(scores: Scores, panel: Panel, *, quantity: str, line: str, than: str,
 
 def _growth(scores: Scores, panel: Panel, quantity: str, rule: Callable[[float, bool], bool]) -> Finding | None:
     (line,) = scores.figure.lines
-    name = _full_name(scores.figure, quantity)
-    curve = scores.curve(panel, line.name, name)
+    curve = scores.curve(panel, line.name, quantity)
     if curve is None or len(curve[1]) < 2:
         return None
     steps, values = np.asarray(curve[0]), np.abs(np.asarray(curve[1]))
@@ -264,13 +263,8 @@ def _growth(scores: Scores, panel: Panel, quantity: str, rule: Callable[[float, 
 
 
 def _last(scores: Scores, panel: Panel, line: str, quantity: str) -> float | None:
-    curve = scores.curve(panel, line, _full_name(scores.figure, quantity))
+    curve = scores.curve(panel, line, quantity)
     return None if curve is None or not curve[1] else float(curve[1][-1])
-
-
-def _full_name(figure: PaperFigure, quantity: str) -> str:
-    """A quantity with its stage."""
-    return next(name for name in figure.curves if name.split(" ")[1] == quantity)
 
 
 def _mean_until(curve: list[list[float]], until: float) -> float:

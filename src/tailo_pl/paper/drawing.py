@@ -160,6 +160,6 @@ def _quantities(scores: Scores, panel: Panel, axis: Axes) -> None:
         for number, name in enumerate(scores.figure.curves):
             curve = scores.curve(panel, line.name, name)
             if curve is not None:
-                label = f"{line.name} {name.partition(' ')[2]}"
-                axis.plot(*curve, dashes[number % 3], color=color_of(color), linewidth=1.0, label=label)
+                look = dashes[number % len(dashes)]
+                axis.plot(*curve, look, color=color_of(color), linewidth=1.0, label=f"{line.name} {name}")
     axis.xaxis.set_major_formatter("{x:,.6g}")

@@ -75,7 +75,7 @@ class PaperFigure:
         panels: in order.
         lines: in order.
         printed: scores that the paper prints, by line, one for each panel.
-        quantities: columns of metrics.csv that are kept beside scores, by stage.
+        quantities: columns of metrics.csv that are kept beside scores, of the last stage that has them.
         claims: what the paper says of it.
     """
 
@@ -88,7 +88,7 @@ class PaperFigure:
     panels: tuple[Panel, ...]
     lines: tuple[Line, ...]
     printed: Mapping[str, Sequence[float]]
-    quantities: Mapping[str, Sequence[str]]
+    quantities: Sequence[str]
     claims: tuple[Claim, ...]
 
     def cell(self, panel: Panel, line: Line, common: Iterable[str], seed: int = 0) -> Cell:
@@ -109,7 +109,7 @@ class PaperFigure:
         """What it shows of its cells beside their scores."""
         if self.kind == "trajectories":
             return [f"{part} {what}" for what in ("R", "W") for part in TRAJECTORIES]
-        return [f"{stage} {name}" for stage, names in self.quantities.items() for name in names]
+        return list(self.quantities)
 
     def title_of(self, panel: Panel) -> str:
         """What a panel is called: what it does not share with all others, its environment always."""
@@ -161,7 +161,7 @@ def _figure(path: Path, entry: Mapping[str, Any]) -> PaperFigure:
         panels=tuple(Panel(overrides) for one in entry["panels"] for overrides in combinations(one)),
         lines=tuple(lines),
         printed=entry.get("printed", {}),
-        quantities=entry.get("quantities", {}),
+        quantities=entry.get("quantities", ()),
         claims=tuple(claims),
     )
 

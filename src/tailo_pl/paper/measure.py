@@ -81,11 +81,7 @@ def _curves(run_dir: Path, figures: list[PaperFigure]) -> dict[str, Curve]:
     if not wanted:
         return {}
     run = read_run(run_dir)
-    there = {
-        f"{stage.name} {name}": _thinned(*values)
-        for stage in run.stages.values()
-        for name, values in stage.metrics.items()
-    }
+    there = {name: _thinned(*values) for stage in run.stages.values() for name, values in stage.metrics.items()}
     if any(figure.kind == "trajectories" for figure in figures):
         found = find(run)
         if isinstance(found, str):

@@ -156,7 +156,7 @@ def reproduce(
                 break
             watch(state, None)
             for worker in _ready(workers):
-                watch(state, _finish(worker, state, results, asked.path))
+                watch(state, _finish(worker, state, asked, results))
     return state
 
 
@@ -181,20 +181,20 @@ def _ready(workers: list[Worker]) -> list[Worker]:
     return [outputs[one] for one in found]
 
 
-def _finish(worker: Worker, state: State, results: Path, path: Path) -> str:
-    """Keep what a worker answers; a line that says it. `path` is the list of figures."""
+def _finish(worker: Worker, state: State, asked: Asked, results: Path) -> str:
+    """Keep what a worker answers; a line that says it."""
     cell = worker.cell
     assert cell is not None
     answer, began = worker.answer(), state.running.pop(cell)
     if "record" not in answer:
         state.failed[cell] = one_line(answer.get("refused") or answer["error"])
-        return f"{cell.text} seed={cell.seed}: {state.failed[cell]}"
+        return f"{cell.called(asked.common)}: {state.failed[cell]}"
     record: Record = answer["record"]
-    add_record(results, read_figures(path).values(), record)
+    add_record(results, read_figures(asked.path).values(), record)
     state.records[cell] = record
     state.done.append(record)
     state.times.add(record)
-    return f"{cell.text} seed={cell.seed}: {record['score']:.1f} in {time.monotonic() - began:.0f} s"
+    return f"{cell.called(asked.common)}: {record['score']:.1f} in {time.monotonic() - began:.0f} s"
 
 
 @contextmanager
