@@ -2,6 +2,7 @@
 
     python tools/train_expert.py hopper
     python tools/train_expert.py halfcheetah --body half-torso --steps 450000
+    python tools/train_expert.py ant --body crippled-leg --start --steps 2000000    # goes on from the package's policy
 
 needs the extra `[experts]`. A run lives in `<out>/<task>-<body>-<algorithm>-seed<seed>`:
 
@@ -38,7 +39,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
 from tailo_pl.envs.bodies import STOCK, TASKS, bodies
 from tailo_pl.envs.evaluation import run_episodes
 from tailo_pl.envs.locomotion import LocomotionRows
-from tailo_pl.experts import CLIPPED, SQUASHED, NpzPolicy
+from tailo_pl.experts import CLIPPED, SQUASHED, NpzPolicy, load_expert
 
 ALGORITHM = {"ant": "trpo", "halfcheetah": "td3", "hopper": "trpo", "walker2d": "trpo"}
 STEPS = {"ant": 1_500_000, "halfcheetah": 475_000, "hopper": 300_000, "walker2d": 1_300_000}
@@ -130,10 +131,17 @@ class Learner(Protocol):
         ...
 
 
+KNOWN_STEPS = 1e6  # that the standardisation of a policy to start with counts as
+
+
 class TRPOLearner:
     """TRPO on standardised observations, four environments side by side."""
 
-    def __init__(self, task: str, body: str, seed: int, steps: int, saved: Path | None) -> None:
+    _LAYERS = ("mlp_extractor.policy_net.0", "mlp_extractor.policy_net.2", "action_net")
+
+    def __init__(
+        self, task: str, body: str, seed: int, steps: int, saved: Path | None, start: NpzPolicy | None = None
+    ) -> None:
         from sb3_contrib import TRPO
 
         torch.set_num_threads(1)
@@ -166,6 +174,20 @@ class TRPOLearner:
                 for name, of in self._running_statistics().items():
                     of.mean, of.var = statistics[f"{name}_mean"], statistics[f"{name}_var"]
                     of.count = float(statistics[f"{name}_count"])
+        elif start is not None:
+            self._begin_with(start)
+
+    def _begin_with(self, start: NpzPolicy) -> None:
+        """Take over a policy with its standardisation and noise; the value is learnt anew."""
+        layers = zip(self._LAYERS, start.weights, start.biases, strict=True)
+        known = {"log_std": torch.from_numpy(np.log(start.noise_std))}
+        for layer, weight, bias in layers:
+            known |= {f"{layer}.weight": torch.from_numpy(weight.T.copy()), f"{layer}.bias": torch.from_numpy(bias)}
+        self._model.policy.load_state_dict({**self._model.policy.state_dict(), **known})
+        statistics: Any = self._env.obs_rms
+        statistics.mean = start.obs_mean.astype(np.float64)
+        statistics.var = np.maximum(start.obs_std.astype(np.float64) ** 2 - self._env.epsilon, 0.0)
+        statistics.count = KNOWN_STEPS
 
     def _running_statistics(self) -> dict[str, Any]:
         return {"observation": self._env.obs_rms, "return": self._env.ret_rms}
@@ -179,7 +201,7 @@ class TRPOLearner:
 
     def policy(self) -> NpzPolicy:
         state = {name: tensor.numpy().copy() for name, tensor in self._model.policy.state_dict().items()}
-        layers = ("mlp_extractor.policy_net.0", "mlp_extractor.policy_net.2", "action_net")
+        layers = self._LAYERS
         statistics: Any = self._env.obs_rms
         return NpzPolicy(
             kind=CLIPPED,
@@ -206,9 +228,12 @@ class TD3Learner:
     """TD3 in one environment, with Gaussian exploration noise."""
 
     NOISE = 0.1
+    CRITIC_FIRST = 25_000  # steps in which a policy to start with stays as it is: its critic knows nothing yet
     _BUFFER = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
-    def __init__(self, task: str, body: str, seed: int, steps: int, saved: Path | None) -> None:
+    def __init__(
+        self, task: str, body: str, seed: int, steps: int, saved: Path | None, start: NpzPolicy | None = None
+    ) -> None:
         import jax
         from sbx import TD3
         from stable_baselines3.common.noise import NormalActionNoise
@@ -218,14 +243,20 @@ class TD3Learner:
         self._model = TD3(
             "MlpPolicy",
             VecMonitor(LocomotionVecEnv(simulator, seed + steps)),
-            learning_starts=10_000,
+            learning_starts=10_000 if start is None else 256,
             batch_size=256,
             learning_rate=1e-3,
             action_noise=NormalActionNoise(np.zeros(actions), np.full(actions, self.NOISE)),
             policy_kwargs={"net_arch": [256, 256]},
             seed=seed + steps,
         )
-        self._jax = jax
+        self._jax, self._started = jax, start is not None
+        if saved is None and start is not None:
+            layers = zip(start.weights, start.biases, strict=True)
+            params = {"params": {f"Dense_{i}": {"kernel": w, "bias": b} for i, (w, b) in enumerate(layers)}}
+            params = jax.tree.map(jax.numpy.asarray, params)
+            state = self._model.policy.actor_state
+            self._model.policy.actor_state = state.replace(params=params, target_params=params)
         if saved is not None:
             self._model.num_timesteps = steps
             policy, buffer = self._model.policy, self._replay_buffer()
@@ -248,6 +279,8 @@ class TD3Learner:
         return int(self._model.num_timesteps)
 
     def learn(self, steps: int) -> None:
+        waits = self._started and self.steps < self.CRITIC_FIRST
+        self._model.policy_delay = 10**9 if waits else 2  # steps of the critic for one of the actor
         self._model.learn(steps, reset_num_timesteps=False)
 
     def policy(self) -> NpzPolicy:
@@ -271,7 +304,10 @@ class TD3Learner:
         np.savez(folder / "buffer.npz", allow_pickle=False, pos=buffer.pos, full=buffer.full, **stored)
 
 
-LEARNERS: dict[str, Callable[[str, str, int, int, Path | None], Learner]] = {"td3": TD3Learner, "trpo": TRPOLearner}
+LEARNERS: dict[str, Callable[[str, str, int, int, Path | None, NpzPolicy | None], Learner]] = {
+    "td3": TD3Learner,
+    "trpo": TRPOLearner,
+}
 CHUNK = {"td3": 25_000, "trpo": 100_000}
 """Steps between two evaluations, each followed by a save."""
 
@@ -307,15 +343,17 @@ def publish_best(run: Path, evaluations: list[Evaluation]) -> Evaluation:
     return best
 
 
-def train(task: str, body: str, algorithm: str, steps: int, seed: int, run: Path) -> None:
-    """Train up to `steps`, going on from the last save in `run`."""
+def train(
+    task: str, body: str, algorithm: str, steps: int, seed: int, run: Path, start: NpzPolicy | None = None
+) -> None:
+    """Train up to `steps`, going on from the last save in `run`, or beginning with a policy."""
     (run / "policies").mkdir(parents=True, exist_ok=True)
     save, evaluations = newest_save(run)
     taken = evaluations[-1].steps if evaluations else 0
-    learner: Learner = LEARNERS[algorithm](task, body, seed, taken, save)
+    learner: Learner = LEARNERS[algorithm](task, body, seed, taken, save, start)
     simulator = LocomotionRows(task, EPISODES, body=body, threads=1)
     seeds = EVALUATION_SEED + np.arange(EPISODES)
-    start = time.monotonic()
+    began = time.monotonic()
     while learner.steps < steps:
         learner.learn(min(CHUNK[algorithm], steps - learner.steps))
         policy = learner.policy()
@@ -325,7 +363,7 @@ def train(task: str, body: str, algorithm: str, steps: int, seed: int, run: Path
         write_save(run, learner, evaluations)
         best = publish_best(run, evaluations)
         print(
-            f"{run.name}: {learner.steps} steps, {time.monotonic() - start:.0f} s, "
+            f"{run.name}: {learner.steps} steps, {time.monotonic() - began:.0f} s, "
             f"return {returns.mean():.0f} ± {returns.std():.0f}, best {best.return_mean:.0f} at {best.steps}",
             flush=True,
         )
@@ -337,6 +375,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--body", default=STOCK, choices=sorted({body for task in TASKS for body in bodies(task)}))
     parser.add_argument("--algorithm", choices=sorted(LEARNERS), help="default: what the task's expert was trained by")
     parser.add_argument("--steps", type=int, help="environment steps in all; default: as many as the task's expert had")
+    parser.add_argument("--start", action="store_true", help="begin with the package's policy of this task and body")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("runs/experts"))
     given = parser.parse_args(argv)
@@ -344,7 +383,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error(f"{given.task} has no body {given.body}, only {', '.join(bodies(given.task))}")
     algorithm = given.algorithm or ALGORITHM[given.task]
     run = given.out / f"{given.task}-{given.body}-{algorithm}-seed{given.seed}"
-    train(given.task, given.body, algorithm, given.steps or STEPS[given.task], given.seed, run)
+    start = load_expert(given.task if given.body == STOCK else f"{given.task}-{given.body}") if given.start else None
+    train(given.task, given.body, algorithm, given.steps or STEPS[given.task], given.seed, run, start)
 
 
 if __name__ == "__main__":
