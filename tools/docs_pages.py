@@ -85,10 +85,10 @@ def configuration() -> str:
     for key, value, comment in settings((configs / "method/tailo.yaml").read_text()):
         if key == "name":
             continue
-        page.append(f"| `method.{key}` | {SYMBOLS[key]} | `{value}` | {_cell(comment)} |")
+        page.append(f"| `method.{key}` | {SYMBOLS[key]} | {_value(value)} | {_cell(comment)} |")
     page += ["", "## Of every run", "", "| setting | default | meaning |", "|---|---|---|"]
     for key, value, comment in settings((configs / "train.yaml").read_text()):
-        page.append(f"| `{key}` | `{value}` | {_cell(comment)} |")
+        page.append(f"| `{key}` | {_value(value)} | {_cell(comment)} |")
     for group, meaning in GROUPS.items():
         page += ["", f"## `{group}`: {meaning}"]
         for path in sorted((configs / group).glob("[!_]*.yaml")):
@@ -99,7 +99,7 @@ def configuration() -> str:
                 page += ["", "| setting | value | meaning |", "|---|---|---|"]
             for key, value, comment in rows:
                 name = key if key.startswith(f"{group}.") else f"{group}.{key}"
-                page.append(f"| `{name}` | `{value.replace('|', chr(92) + '|')}` | {_cell(comment)} |")
+                page.append(f"| `{name}` | {_value(value)} | {_cell(comment)} |")
     return "\n".join(page) + "\n"
 
 
@@ -123,6 +123,14 @@ def paper() -> str:
     asked = Asked(chosen([]), ("preset=fast",))
     shutil.rmtree(ROOT / "docs/paper", ignore_errors=True)  # figures of what is no longer measured
     return page(asked, records, ROOT / "docs/paper")
+
+
+def _value(text: str) -> str:
+    """A value as it stands in its file; of one that others may set, the value where nobody does, and who may."""
+    shown = text.replace("|", "\\|")
+    if found := re.fullmatch(r"\$\{oc\.select:([\w.]+), ?(.*)\}", shown):
+        return f"`{found[2]}`, unless `{found[1]}` says"
+    return f"`{shown}`"
 
 
 def _cell(text: str) -> str:
