@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -40,16 +39,33 @@ class Correlation(NamedTuple):
         return self.low > 0
 
 
-def spearman(number: NDArray[np.float64], score: NDArray[np.float64], group: NDArray[np.int64]) -> float:
-    """Correlation of ranks that are taken, and centred, within each group; NaN where either does not vary in any."""
-    first, second = np.zeros(len(number)), np.zeros(len(number))
+def spearman(
+    number: NDArray[np.float64],
+    score: NDArray[np.float64],
+    group: NDArray[np.int64],
+    counts: NDArray[np.int64] | None = None,
+) -> NDArray[np.float64]:
+    """Correlation of ranks that are taken, and centred, within each group; NaN where either does not vary in any.
+
+    Args:
+        number: of each run.
+        score: likewise.
+        group: likewise.
+        counts: how often each run counts in each replicate (replicates, runs); None: once in a single one.
+    """
+    often = np.ones((1, len(number))) if counts is None else counts.astype(np.float64)
+    both = first = second = np.zeros(len(often))
     for one in np.unique(group):
         rows = group == one
-        for target, values in ((first, number), (second, score)):
-            placed = ranks(values[rows])
-            target[rows] = (placed - placed.mean()) / len(placed)
-    size = np.sqrt(np.square(first).sum() * np.square(second).sum())
-    return float(first @ second / size) if size > 0 else float("nan")
+        x, y = (ranks(values[rows]) / rows.sum() for values in (number, score))
+        drawn = often[:, rows]
+        total = np.maximum(drawn.sum(1), 1)
+        middle_x, middle_y = drawn @ x / total, drawn @ y / total
+        both = both + drawn @ (x * y) - total * middle_x * middle_y
+        first = first + drawn @ (x * x) - total * middle_x**2
+        second = second + drawn @ (y * y) - total * middle_y**2
+    size = np.sqrt(np.maximum(first * second, 0.0))
+    return np.divide(both, size, out=np.full(len(often), np.nan), where=size > 1e-9)
 
 
 def kendall(number: NDArray[np.float64], score: NDArray[np.float64], group: NDArray[np.int64]) -> float:
@@ -76,22 +92,26 @@ def correlation(lines: Sequence[Line], number: Callable[[Line], float | None]) -
     scores = np.array([line["score"] for line, _ in known])
     names = sorted({line["env"] for line, _ in known})
     group = np.array([names.index(line["env"]) for line, _ in known])
-    cells: dict[Any, list[int]] = defaultdict(list)
-    for row, (line, _) in enumerate(known):
-        cells[line["env"], line["data"], line["knob"]].append(row)
-    drawn = []
+    cells = [(line["env"], line["data"], line["knob"]) for line, _ in known]
     rng = np.random.default_rng(0)
-    by_env = [[rows for cell, rows in cells.items() if cell[0] == name] for name in names]
-    for _ in range(REPLICATES):
-        rows = np.concatenate([one[at] for one in by_env for at in rng.integers(0, len(one), len(one))])
-        drawn.append(spearman(values[rows], scores[rows], group[rows]))
-    finite = np.array(drawn)[np.isfinite(drawn)]
+    counts = np.zeros((REPLICATES, len(known)), dtype=np.int64)
+    for name in names:
+        own = sorted({cell for cell in cells if cell[0] == name}, key=repr)
+        drawn = rng.multinomial(len(own), [1 / len(own)] * len(own), REPLICATES)
+        for at, cell in enumerate(own):
+            counts[:, [row for row, other in enumerate(cells) if other == cell]] = drawn[:, [at]]
+    replicates = spearman(values, scores, group, counts)
+    finite = replicates[np.isfinite(replicates)]
     low, high = np.quantile(finite, [0.025, 0.975]) if len(finite) else (np.nan, np.nan)
+    by_group = {
+        name: float(spearman(*(part[group == at] for part in (values, scores, group)))[0])
+        for at, name in enumerate(names)
+    }
     return Correlation(
-        spearman(values, scores, group),
+        float(spearman(values, scores, group)[0]),
         float(low),
         float(high),
-        {name: spearman(*(part[group == at] for part in (values, scores, group))) for at, name in enumerate(names)},
+        by_group,
         kendall(values, scores, group),
         len(known),
     )

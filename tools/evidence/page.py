@@ -142,7 +142,7 @@ def correlations_part(numbers: dict[str, tuple[Correlation, Correlation]]) -> li
         "",
         "![Correlations](pictures/evidence-correlations.svg)",
         "",
-        "Numbers whose interval is above 0:",
+        "Where an interval is above 0 a number is taken to predict. By this rule numbers",
         "",
         *words,
         "",
@@ -156,7 +156,7 @@ def verdicts_part(found: Sequence[Line]) -> list[str]:
     """What verdicts were worth."""
     usual = {
         env: np.mean([x["score"] for x in found if (x["env"], x["data"], x["knob"]) == (env, "whole", DEFAULT)])
-        for env in ENVS
+        for env in {line["env"] for line in found}
     }
     rows = []
     for level in ("good", "doubtful", "unknown", "bad"):
