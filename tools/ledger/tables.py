@@ -61,7 +61,7 @@ def readable_table(cells: Cells) -> str:
 
 
 def comparison_table(cells: Cells) -> str:
-    """Methods down, tasks across: mean score and its 95 % interval; bold where that reaches the leader's.
+    """Methods down, tasks across: mean score, its 95 % interval, seeds, CPU seconds; bold where it reaches the leader's.
 
     Holds what was measured with preset fast, whatever the options of the method and the budget of the baselines, on
     tasks that several methods have done. Who was given other steps than the preset's leads nothing.
@@ -105,7 +105,8 @@ def _column(groups: Mapping[str, Cells]) -> dict[str, str]:
         leads = method in contenders and high >= bar
         mean, low, high = (round(number, 1) + 0.0 for number in (means[method], low, high))  # + 0.0: no minus zero
         shown = f"**{mean}**" if leads else f"{mean}"
-        column[method] = f"{shown} [{low}, {high}] ({len(groups[method])})"
+        spent = np.mean([cell["cpu_seconds"] for cell in groups[method]])
+        column[method] = f"{shown} [{low}, {high}] ({len(groups[method])}; {spent:,.0f} s)"
     return column
 
 
