@@ -61,7 +61,7 @@ def readable_table(cells: Cells) -> str:
 
 
 def comparison_table(cells: Cells) -> str:
-    """Methods down, tasks across: mean score, its 95 % interval, seeds, CPU seconds; bold where it reaches the leader's.
+    """Methods down, tasks across: mean score, its 95 % interval, seeds, CPU seconds; bold where it reaches the best.
 
     Holds what was measured with preset fast, whatever the options of the method and the budget of the baselines, on
     tasks that several methods have done. Who was given other steps than the preset's leads nothing.
