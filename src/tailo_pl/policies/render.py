@@ -101,9 +101,12 @@ def _camera(model: mujoco.MjModel, poses: NDArray[np.float64]) -> Any:
     if model.jnt_type[0] == mujoco.mjtJoint.mjJNT_HINGE:
         mujoco.mjv_defaultFreeCamera(model, camera)
         return camera
-    low, high = poses[:, :2].min(0), poses[:, :2].max(0)
+    walls = (model.geom_bodyid == 0) & (model.geom_type == mujoco.mjtGeom.mjGEOM_BOX)
+    places, sizes = model.geom_pos[walls, :2], model.geom_size[walls, :2]
+    seen = np.vstack([poses[:, :2], places - sizes, places + sizes])
+    low, high = seen.min(0), seen.max(0)
     camera.lookat[:2] = (low + high) / 2
-    camera.distance = max(10.0, 2.5 * float((high - low).max()))
+    camera.distance = max(10.0, (1.3 if walls.any() else 2.5) * float((high - low).max()))
     camera.azimuth, camera.elevation = 90, -90
     return camera
 
