@@ -15,7 +15,7 @@ _COLOURS = {"good": "green", "doubtful": "yellow", "bad": "red"}
 def show_verdict(verdict: VerdictPart) -> None:
     """The numbers behind a verdict, then the verdict in words."""
     if verdict["numbers"]:
-        table = Table(title="without a simulator")
+        table = Table(title="without a simulator", show_header=False)
         table.add_column("", justify="left")
         table.add_column("", justify="right")
         for name, value in verdict["numbers"].items():
