@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tailo_pl.paper.cells import Cell
 from tailo_pl.paper.figures import read_figures
 from tailo_pl.paper.plan import Asked, Times, next_cell
 from tailo_pl.paper.records import add_record, read_records
+from tailo_pl.paper.reproduce import State, _time_for
 
 FIGURES = read_figures()
 STANDARD = FIGURES["standard"]
@@ -82,3 +84,11 @@ def test_cells_that_share_stages_are_not_begun_at_once_while_there_are_others() 
     assert next_cell(waiting, []) == waiting[0]
     assert next_cell(waiting, [cell()]) == waiting[2]
     assert next_cell(waiting[:2], [cell()]) == waiting[0]
+
+
+def test_no_cell_is_begun_that_would_end_too_late() -> None:
+    state = State([cell()], {}, 1, Times([result(cell(), 1.0, seconds=100.0)]))
+    now = time.monotonic()
+    assert _time_for(state, None) and _time_for(state, now + 5) and not _time_for(state, now - 1)  # one is always begun
+    state.done.append(result(cell(env="ant"), 1.0))
+    assert not _time_for(state, now + 50) and _time_for(state, now + 200)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from tailo_pl.runs.execute import execute
 from tailo_pl.runs.folder import load_run, prepare
 from tailo_pl.runs.summary import read_summary
 from tailo_pl.training.pipeline import stage_key
+from tailo_pl.training.results import training_alone
 
 
 def keys(*overrides: str) -> dict[str, str]:
@@ -206,3 +209,23 @@ def test_a_single_trajectory_is_refused_before_anything_is_written(
     with pytest.raises(UserError, match=r"beta_1 leaves no safe negatives"):
         prepare(composed([*SMALL, f"runs={tmp_path / 'runs'}"]))
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_stage_that_another_run_trains_is_waited_for(tmp_path: Path) -> None:
+    began = threading.Event()
+    trained: list[str] = []
+
+    def other() -> None:
+        with training_alone(tmp_path, "key"):
+            began.set()
+            time.sleep(0.3)
+            trained.append("key")
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert began.wait(10)
+    with training_alone(tmp_path, "another"), training_alone(None, "key"):
+        assert trained == []  # nobody waits for another stage, nor where nothing is shared
+    with training_alone(tmp_path, "key"):
+        assert trained == ["key"]
+    thread.join()
