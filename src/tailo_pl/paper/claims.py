@@ -25,10 +25,17 @@ HOLDS, IN_PART, FAILS, OPEN = "holds", "holds in part", "does not hold", "not me
 
 
 class Finding(NamedTuple):
-    """What a rule found in one panel."""
+    """What a rule found in one panel.
+
+    Args:
+        holds: whether the claim holds there.
+        numbers: that say so.
+        level: whether it holds only in that nothing is ahead.
+    """
 
     holds: bool
     numbers: str
+    level: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,14 +82,15 @@ def _verdict(findings: Sequence[tuple[str, Finding | None]]) -> Verdict:
     told = [(name, found) for name, found in findings if found is not None]
     if not told:
         return Verdict(OPEN, OPEN)
-    good = sum(found.holds for _, found in told)
-    level = HOLDS if good == len(told) else IN_PART if good else FAILS
+    good, even = (sum(getattr(found, what) for _, found in told) for what in ("holds", "level"))
+    level = FAILS if not good else HOLDS if good == len(told) and even < good else IN_PART
     # Where it does not hold everywhere, the panels that say so are what one wants to know.
     wanted = [(name, found) for name, found in told if not found.holds] or told
     numbers = "; ".join(f"{name} {found.numbers}".strip() for name, found in wanted[:_MOST])
     numbers += f"; and {len(wanted) - _MOST} more" if len(wanted) > _MOST else ""
     count = f" in {good} of {len(told)}" if len(findings) > 1 and level != FAILS else ""
     count = f" in any of {len(told)}" if len(findings) > 1 and level == FAILS and len(told) > 1 else count
+    count += f", level in {even} of them" if even and len(findings) > 1 else ", level" if even else ""
     rest = f"; {len(findings) - len(told)} not measured" if len(findings) > len(told) else ""
     word = HOLDS if level == IN_PART else level
     return Verdict(level, f"{word}{count} ({numbers}){rest}")
@@ -104,20 +112,23 @@ def best(
     panel: Panel,
     *,
     of: str = "tailo",
-    margin: float = LEVEL,
+    margin: float | None = None,
     by: float = 0.0,
     apart: Sequence[str] = (),
 ) -> Finding | None:
-    """One line is at most `margin` below every other that was measured, or `by` points above them."""
+    """One line is ahead of every other that was measured (level with the best is said), or at least `by` points ahead,
+    or at most `margin` points behind."""
     means = scores.means(panel)
     others = {name: mean for name, mean in means.items() if name != of and name not in apart}
     if of not in means or not others:
         return None
     other = max(others, key=lambda name: others[name])
-    holds = means[of] >= others[other] + by if by else means[of] >= others[other] - margin
+    ahead = means[of] - others[other]
+    holds = ahead >= (by or -(LEVEL if margin is None else margin))
     lacking = len(scores.figure.lines) - 1 - len(apart) - len(others)
     seen = f", {lacking} others not measured" if lacking > 0 else ""
-    return Finding(holds, f"{means[of]:.1f}, best other {other} {others[other]:.1f}{seen}")
+    level = holds and margin is None and ahead <= LEVEL
+    return Finding(holds, f"{means[of]:.1f}, best other {other} {others[other]:.1f}{seen}", level)
 
 
 @_panel

@@ -114,7 +114,8 @@ class PaperFigure:
     def title_of(self, panel: Panel) -> str:
         """What a panel is called: what it does not share with all others, its environment always."""
         shared = set.intersection(*(set(one.words) for one in self.panels)) if len(self.panels) > 1 else set()
-        return " ".join(word for word in panel.words if word == panel.env or word not in shared)
+        told = (word for word in panel.words if word == panel.env or word not in shared)
+        return " ".join(word.removeprefix(f"{panel.env}_") for word in told)
 
 
 PAPER = folders()[0] / "paper_cells.yaml"
