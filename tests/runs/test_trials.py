@@ -70,7 +70,7 @@ def test_more_weight_where_ts_goes_is_advised_only_where_it_gains() -> None:
 
 
 def run_with(followed: float, error: float, level: str = "good") -> Judged:
-    numbers = {"followed": followed, "held_out_error": error, "held_out_mean": 1.0}
+    numbers = {"followed": followed, "held_out_error": error, "held_out_bc": 1.0}
     summary: Any = {"verdict": {"level": level, "text": "", "numbers": numbers}}
     return Judged(Path(f"{followed}-{error}"), summary)
 
@@ -95,7 +95,7 @@ class TestToldApart:
 
     def test_by_held_out_error_where_it_is_clearly_smaller(self) -> None:
         runs = [(run_with(0.9, 0.2), {"head": "regression"}), (run_with(0.9, 0.5), {"head": "gaussian"})]
-        assert self.told(*runs)[0].why == "held-out error 20% of the mean action's, not 50%"
+        assert self.told(*runs)[0].why == "held-out error 20% of that of cloning all alike, not 50%"
         runs = [(run_with(0.9, 0.20), {"head": "regression"}), (run_with(0.905, 0.21), {"head": "gaussian"})]
         assert self.told(*runs)[0].why == ""
 

@@ -18,7 +18,7 @@ from tailo_pl.report.figure import Figure, Mark, Series
 from tailo_pl.runs.advice import place
 
 from .analysis import Correlation, Line, Regret, correlation, regret
-from .grid import BC, CHECKPOINTS, DEFAULT, ENVS, RESULTS, RIGHT, WRONG, lines
+from .grid import BC, CHECKPOINTS, DEFAULT, ENVS, RESULTS, RIGHT, WRONG, grid, lines
 
 DOCS = RESULTS.parent / "docs"
 WORKS = 0.5  # of what the default reaches on whole data: what counts as a policy that works
@@ -278,7 +278,8 @@ def page(everything: Sequence[Line], checks: Sequence[Line]) -> tuple[str, list[
     head = [
         "# What numbers without a simulator are worth",
         "",
-        f"{len(everything)} small runs on five environments ({envs}), {kinds['right']} on right data and"
+        f"{len(everything)} of the {sum(1 for _ in grid())} small runs of a grid over five environments ({envs}) are"
+        f" made so far, {kinds['right']} on right data and"
         f" {kinds['wrong']} on wrong data: TAILO with other values of alpha, gamma and beta_1, with other heads, and"
         f" BC. Each was played for {everything[0]['episodes']} episodes, which nothing else here has seen. Budgets are"
         " small (discriminators of 600 steps, policies of 800, of 5,000 on halfcheetah), so scores are lower than those"

@@ -27,7 +27,7 @@ def show_order(runs: Sequence[Judged], order: Sequence[Candidate]) -> None:
             escape(one.run),
             escape(run.summary["verdict"]["level"]),
             "" if share is None else f"{share:.0%}",
-            f"{run.unexplained:.0%} of the mean's",
+            f"{run.beside_bc:.0%} of BC's",
             f"{one.successes:g} of {one.trials:g}" if one.trials else "",
             f"{one.mean:.0%}",
         )

@@ -56,9 +56,9 @@ class Judged:
         return promise(self.summary["verdict"])
 
     @property
-    def unexplained(self) -> float:
-        """Held-out error as a share of that of the mean action."""
-        return unexplained(self.summary["verdict"]["numbers"])
+    def beside_bc(self) -> float:
+        """Held-out error as a share of that of cloning all of TA alike."""
+        return beside_bc(self.summary["verdict"]["numbers"])
 
 
 def promise(verdict: VerdictPart) -> float:
@@ -67,15 +67,16 @@ def promise(verdict: VerdictPart) -> float:
     return share * {0: 1.0, 1: 0.75}.get(_LEVELS.get(verdict["level"], 1), 0.1)
 
 
-def unexplained(numbers: Mapping[str, float]) -> float:
-    """Held-out error as a share of that of the mean action; 1 where it is not known."""
-    usual = numbers.get("held_out_mean", 0.0)
+def beside_bc(numbers: Mapping[str, float]) -> float:
+    """Held-out error as a share of that of cloning all of TA alike, which predicts scores better than as a share of the
+    mean action's (docs/evidence.md); 1 where it is not known."""
+    usual = numbers.get("held_out_bc", 0.0)
     return numbers.get("held_out_error", usual) / usual if usual else 1.0
 
 
 def place(verdict: VerdictPart) -> tuple[float, float]:
     """What runs are ordered by, the smallest first: their promise; between equals the held-out error decides."""
-    return -round(promise(verdict) / _AS_GOOD), unexplained(verdict["numbers"])
+    return -round(promise(verdict) / _AS_GOOD), beside_bc(verdict["numbers"])
 
 
 def judged(paths: Sequence[Path]) -> list[Judged]:
@@ -149,9 +150,9 @@ def _why(one: VerdictPart, other: VerdictPart) -> str:
             return f"verdict {one['level']}, not {other['level']}"
         shares = (verdict["numbers"].get("followed", 0.5) for verdict in (one, other))
         return "{:.0%} of the weight where TS goes, not {:.0%}".format(*shares)
-    errors = [unexplained(verdict["numbers"]) for verdict in (one, other)]
+    errors = [beside_bc(verdict["numbers"]) for verdict in (one, other)]
     if errors[1] - errors[0] > _CLOSER * errors[1]:
-        return "held-out error {:.0%} of the mean action's, not {:.0%}".format(*errors)
+        return "held-out error {:.0%} of that of cloning all alike, not {:.0%}".format(*errors)
     return ""
 
 
