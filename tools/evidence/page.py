@@ -57,11 +57,11 @@ NUMBERS: dict[str, tuple[str, Callable[[Line], float | None]]] = {
     "covered": ("share of TS's states near what carries the weight", _number("covered")),
     "ta_share": ("share of logs taken for the expert's", _number("ta_share")),
     "reach": ("reach of TA's best scores", _number("reach")),
-    "effective_trajectories": ("logs that carry the weight, fewer being better", _number("effective_trajectories", -1)),
-    "effective_steps": ("steps that carry the weight, fewer being better", _number("effective_steps", -1)),
-    "held_out_error": ("held-out error, smaller being better", _number("held_out_error", -1)),
-    "unexplained": ("held-out error beside the mean action's, likewise", _share("held_out_mean")),
-    "beside_bc": ("held-out error beside that of cloning all alike, likewise", _share("held_out_bc")),
+    "effective_trajectories": ("logs that carry the weight (fewer)", _number("effective_trajectories", -1)),
+    "effective_steps": ("steps that carry the weight (fewer)", _number("effective_steps", -1)),
+    "held_out_error": ("held-out error (smaller)", _number("held_out_error", -1)),
+    "unexplained": ("held-out error beside the mean action's (smaller)", _share("held_out_mean")),
+    "beside_bc": ("held-out error beside that of cloning all alike (smaller)", _share("held_out_bc")),
     "auroc": ("AUROC of TS against TA", _number("auroc")),
 }
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -168,6 +168,12 @@ def verdicts_part(found: Sequence[Line]) -> list[str]:
             rows.append(
                 [level, str(len(own)), f"{right['right']} / {right['wrong']}", f"{share:.0%}", f"{np.mean(works):.0%}"]
             )
+    misled = Counter(
+        f"`{line['knob']}` on {line['data'].replace('_', ' ')} data"
+        for line in found
+        if line["verdict"] == "good" and line["score"] < WORKS * usual[line["env"]]
+    )
+    listed = ", ".join(f"{name} ({count})" for name, count in misled.most_common())
     return [
         "## What a verdict is worth",
         "",
@@ -175,6 +181,8 @@ def verdicts_part(found: Sequence[Line]) -> list[str]:
         " its environment.",
         "",
         *table(["verdict", "runs", "on right / wrong data", "score, of the default's", "work"], rows),
+        "",
+        f"Verdicts that are good although the policy does not work: {listed or 'none'}.",
         "",
         "![Score and share of the weight where TS goes](pictures/evidence-followed.svg)",
     ]
