@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import click
+from click.exceptions import Exit
 
 from tailo_pl.commands.options import PATH, composing
 from tailo_pl.errors import UserError
@@ -83,10 +84,14 @@ def reproduce(
 
     require_matplotlib()
     at_once = jobs or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    with Overview(common) as overview:
-        state = running.reproduce(
-            asked, results, runs, jobs=at_once, hours=hours, episodes=episodes, watch=overview.watch
-        )
+    try:
+        with Overview(common) as overview:
+            state = running.reproduce(
+                asked, results, runs, jobs=at_once, hours=hours, episodes=episodes, watch=overview.watch
+            )
+    except KeyboardInterrupt as stop:  # what was at work has been saved
+        sys.stderr.write("tailo: interrupted; the same command goes on\n")
+        raise Exit(130) from stop
     drawn = [(figure, draw(figure, asked, state.records, out)) for figure in figures]
     for figure, picture in drawn:
         show_outcome(figure, asked, state.records, picture)
