@@ -72,9 +72,9 @@ class AntMazeRecipe(Recipe):
     def __init__(
         self,
         body: str = STOCK,
-        goal_steps: int = 700_000,
+        goal_steps: int = 350_000,
         diverse_steps: int = 350_000,
-        random_steps: int = 700_000,
+        random_steps: int = 350_000,
     ) -> None:
         for name, steps in (("goal", goal_steps), ("diverse", diverse_steps), ("random", random_steps)):
             require_range(f"env.data.{name}_steps", steps, 1, closed="[)")
