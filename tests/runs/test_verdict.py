@@ -125,6 +125,11 @@ class TestWords:
         level, text = said(SCORES, {**POLICY, "held_out_error": 0.39})
         assert level == "doubtful" and text.endswith("(error 0.39, of the mean 0.4)")
 
+    def test_worse_than_cloning_all_alike(self) -> None:
+        level, text = said(SCORES, {**POLICY, "held_out_error": 0.22})
+        assert level == "doubtful" and "worse than by cloning all of TA alike (error 0.22, of that 0.2)" in text
+        assert said(SCORES, {**POLICY, "held_out_error": 0.205})[0] == "good"
+
     def test_cloning_all(self) -> None:
         assert said({}, POLICY) == ("good", "clones all 300 logs, 95% of which go where TS goes")
         assert said({}, {**POLICY, "followed": 0.2})[0] == "bad"

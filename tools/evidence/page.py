@@ -16,11 +16,14 @@ import numpy as np
 from tailo_pl.report.drawing import draw_figures
 from tailo_pl.report.figure import Figure, Mark, Series
 from tailo_pl.runs.advice import place
+from tailo_pl.runs.summary import VerdictPart
+from tailo_pl.runs.verdict import judge
 
 from .analysis import Correlation, Line, Regret, correlation, regret
 from .grid import BC, CHECKPOINTS, DEFAULT, ENVS, RESULTS, RIGHT, WRONG, grid, lines
 
 DOCS = RESULTS.parent / "docs"
+_MANY = 1_000_000  # logs, so that a share of them above 0 is not rounded to none
 WORKS = 0.5  # of what the default reaches on whole data: what counts as a policy that works
 DATA = {
     "whole": "as it should be",
@@ -73,9 +76,15 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 
+def verdict(line: Line) -> VerdictPart:
+    """What is said of a run by the rules as they are now."""
+    data: Any = {"ta": {"trajectories": _MANY}}
+    return judge([{"stage": "", "quality": line["numbers"]}], data, None, line["knob"])
+
+
 def rule(line: Line) -> tuple[float, float]:
     """As `tailo advise` orders runs."""
-    return place({"level": line["verdict"], "text": "", "numbers": line["numbers"]})
+    return place(verdict(line))
 
 
 def predictive(found: Sequence[Line]) -> dict[str, tuple[Correlation, Correlation]]:
@@ -158,9 +167,10 @@ def verdicts_part(found: Sequence[Line]) -> list[str]:
         env: np.mean([x["score"] for x in found if (x["env"], x["data"], x["knob"]) == (env, "whole", DEFAULT)])
         for env in {line["env"] for line in found}
     }
+    levels = [verdict(line)["level"] for line in found]
     rows = []
     for level in ("good", "doubtful", "unknown", "bad"):
-        own = [line for line in found if line["verdict"] == level]
+        own = [line for line, its in zip(found, levels, strict=True) if its == level]
         if own:
             works = [line["score"] >= WORKS * usual[line["env"]] for line in own]
             right = Counter("right" if line["data"] in RIGHT else "wrong" for line in own)
@@ -170,8 +180,8 @@ def verdicts_part(found: Sequence[Line]) -> list[str]:
             )
     misled = Counter(
         f"`{line['knob']}` on {line['data'].replace('_', ' ')} data"
-        for line in found
-        if line["verdict"] == "good" and line["score"] < WORKS * usual[line["env"]]
+        for line, its in zip(found, levels, strict=True)
+        if its == "good" and line["score"] < WORKS * usual[line["env"]]
     )
     listed = ", ".join(f"{name} ({count})" for name, count in misled.most_common())
     return [

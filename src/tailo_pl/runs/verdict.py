@@ -18,6 +18,7 @@ FOLLOWED = 0.5  # of the weight in logs that go where TS goes, at least
 REACH = 0.6  # of the way from TA's mean score to TS's that TA's best steps come, at least
 FEW_TRAJECTORIES = 2.5  # that carry the weight: fewer are too little to learn from
 EXPLAINED = 0.1  # of the held-out actions' variance, at least
+BESIDE_BC = 1.05  # times the held-out error of cloning all of TA alike, at most
 
 NAMES = {  # in the order in which they are shown
     "followed": "share of the weight in logs that go where TS goes",
@@ -103,6 +104,15 @@ def _findings(
             (
                 f"held-out actions are predicted hardly better than by their mean (error {error:.3g}, of the mean "
                 f"{usual:.3g})"
+            ),
+        )
+    alike = numbers.get("held_out_bc")
+    if scored and error is not None and alike is not None and error > BESIDE_BC * alike:
+        yield (
+            "doubtful",
+            (
+                f"held-out actions are predicted worse than by cloning all of TA alike (error {error:.3g}, of that "
+                f"{alike:.3g}): longer training, or another head?"
             ),
         )
     if scored:
