@@ -26,7 +26,7 @@ LIST = """
   title: Two strengths
   seeds: 1
   panels:
-    - {env: pointmaze, setting: examples}
+    - {env: pointmaze, setting: few}   # of the reader's own folder: workers must find it too
   lines:
     - {name: tailo, method: tailo}
     - {method: tailo, method.alpha: 2.0}
@@ -35,8 +35,8 @@ LIST = """
     - {says: It does not matter, rule: robust, to: tailo, share: 0.5}
 """
 BUDGET = small(20, "preset.policy_steps=400", "preset.held_out.trajectories=0", "checkpoint_every=20")
-COMMAND = ("--cells", "mine.yaml", "--episodes", "2", "--jobs", "1", *BUDGET)
-RUNS = Path("runs/pointmaze/examples/tailo")
+COMMAND = ("--cells", "mine.yaml", "--config-dir", "conf", "--episodes", "2", "--jobs", "1", *BUDGET)
+RUNS = Path("runs/pointmaze/few/tailo")
 
 
 def reproduce(folder: Path, *more: str) -> subprocess.Popen[str]:
@@ -47,6 +47,8 @@ def reproduce(folder: Path, *more: str) -> subprocess.Popen[str]:
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
 def test_killed_at_work_it_goes_on_and_trains_what_cells_share_once(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(LIST)
+    (tmp_path / "conf/setting").mkdir(parents=True)
+    (tmp_path / "conf/setting/few.yaml").write_text("# Few examples.\ndefaults: [examples]\nname: few\ncount: 50\n")
     process = reproduce(tmp_path)
     deadline = time.monotonic() + 200
     while not list(tmp_path.glob(f"{RUNS}/*/policy/checkpoints/last.ckpt")):
@@ -71,9 +73,9 @@ def test_killed_at_work_it_goes_on_and_trains_what_cells_share_once(tmp_path: Pa
     reused = sorted(tuple(stage["reused_from"] is not None for stage in one["stages"]) for one in summaries)
     assert reused == [(False, False, False), (True, True, False)]
     assert "no method nothing_yet" in out and (tmp_path / "figures/mine.svg").exists()
-    assert re.search(r"It does not matter: (holds|does not hold) \(pointmaze examples tailo", " ".join(out.split()))
+    assert re.search(r"It does not matter: (holds|does not hold) \(pointmaze few tailo", " ".join(out.split()))
     assert max(map(len, out.splitlines())) <= 80 and "\x1b" not in out
-    assert re.search(r"^2 of 3, \d+ s left: pointmaze examples tailo, seed 0: -?[\d.]+ in \d+ s$", out, re.MULTILINE)
+    assert re.search(r"^2 of 3, \d+ s left: pointmaze few tailo, seed 0: -?[\d.]+ in \d+ s$", out, re.MULTILINE)
 
     code, out = finish(reproduce(tmp_path, "--list"))
     assert code == 0 and "2 left" not in out and re.search(r"mine +nowhere +3 +2 +1", out)

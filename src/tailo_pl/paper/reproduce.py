@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from tailo_pl.config.choices import folders
 from tailo_pl.errors import UserError, one_line
 from tailo_pl.locks import no_one_else
 from tailo_pl.paper.cells import Cell
@@ -146,7 +147,8 @@ def reproduce(
     if not state.waiting:
         return state
     end = None if hours is None else state.began + 3600 * hours
-    options = {"list": str(asked.path.resolve()), "episodes": episodes}
+    own = [str(folder) for folder in folders()[1:]]
+    options = {"list": str(asked.path.resolve()), "folders": own, "episodes": episodes}
     with _workers(runs, min(jobs, len(state.waiting)), options) as workers:
         while state.left:
             for worker in workers:

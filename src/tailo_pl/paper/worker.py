@@ -45,11 +45,14 @@ def _own_output() -> TextIO:
 
 def _answer(asked: dict[str, Any]) -> dict[str, Any]:
     from tailo_pl.callbacks.progress import shown
+    from tailo_pl.config.choices import use_folder
     from tailo_pl.paper.cells import Cell
     from tailo_pl.paper.figures import read_figures
     from tailo_pl.paper.measure import measure
 
     shown.set(False)
+    for folder in asked["folders"]:
+        use_folder(Path(folder))
     cell = Cell(tuple(asked["overrides"]), asked["seed"])
     log.info("%s", cell.command)
     try:
