@@ -267,21 +267,18 @@ def checkpoints_part(found: Sequence[Line]) -> list[str]:
 
 def figures(found: Sequence[Line], numbers: dict[str, tuple[Correlation, Correlation]]) -> list[Figure]:
     """The pictures."""
-    shown = {name: both for name, both in numbers.items() if not any(np.isnan(one.value) for one in both)}
-    rows = [
-        Series(label, [], [both[at].value for both in shown.values()], [both[at].low for both in shown.values()],
-               [both[at].high for both in shown.values()], color=at)
-        for at, label in enumerate(("right data", "right and wrong data"))
-    ]  # fmt: skip
+    shown = {name: both[1] for name, both in numbers.items() if not np.isnan(both[1].value)}
+    values, lows, highs = ([getattr(one, of) for one in shown.values()] for of in ("value", "low", "high"))
+    rows = [Series("", [], values, lows, highs)]
     dots = []
     for at, (kind, which) in enumerate((("right", RIGHT), ("wrong", WRONG))):
         own = [line for line in found if line["data"] in which and "followed" in line["numbers"]]
         shares, scores = [line["numbers"]["followed"] for line in own], [line["score"] for line in own]
         dots.append(Series(f"{kind} data", shares, scores, color=at, dots=True))
     return [
-        Figure("evidence-correlations", "Rank correlation with the true score", "Spearman's correlation", "", rows,
-               kind="intervals", categories=[NUMBERS[name][0] for name in shown], marks=[Mark("x", 0.0, "none")],
-               x_range=(-1, 1)),
+        Figure("evidence-correlations", "Rank correlation with the score",
+               "Spearman's correlation", "", rows, kind="intervals", categories=[NUMBERS[name][0] for name in shown],
+               marks=[Mark("x", 0.0, "none")], x_range=(-1, 1)),
         Figure("evidence-followed", "Score by share of the weight in logs that go where TS goes", "share of the weight",
                "score", dots),
     ]  # fmt: skip
