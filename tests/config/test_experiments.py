@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
 import pytest
+import yaml
 
 from tailo_pl.config.choices import choices
 from tailo_pl.config.compose import composed
@@ -81,3 +87,27 @@ def test_mismatch_uses_the_debiased_loss() -> None:
 )
 def test_an_environment_has_a_setting_unless_one_is_named(overrides: list[str], setting: str) -> None:
     assert composed(overrides).names["setting"] == setting
+
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+
+def leaves(tree: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{above}{name}.")
+        else:
+            yield above + name
+
+
+@pytest.mark.parametrize("group", ["env", "setting", "source"])
+def test_every_hint_is_read_by_somebody(group: str) -> None:
+    """A hint is found by its name alone: one that is misspelt, or was moved, changes nothing and nobody complains."""
+    text = "".join(path.read_text() for path in CONFIGS.rglob("*.yaml"))
+    later = r"\$\{[^}]*\}"  # a name that is only known when it is read, as in hints.mopo.${setting.dataset}.length
+    read = [re.split(later, one) for one in re.findall(rf"{group}\.hints\.((?:[\w.-]|{later})+)", text)]
+    known = [*("[^.]+".join(map(re.escape, pieces)) for pieces in read), "std_floor"]
+    whole_or_above = re.compile(rf"(?:{'|'.join(known)})(?:\..*)?")
+    for path in sorted((CONFIGS / group).glob("*.yaml")):
+        for hint in leaves(yaml.safe_load(path.read_text()).get("hints") or {}):
+            assert whole_or_above.fullmatch(hint), f"{path.name}: nobody reads hints.{hint}"
