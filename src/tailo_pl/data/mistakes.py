@@ -31,6 +31,7 @@ _BINS = 50
 _AS_GOOD = 0.1  # of TS's states covered: less tells two explanations not apart
 _RARE = 0.01  # of TA's steps: beyond these at each end a number of TS is one that TA does not have
 _AS_CLOSE = 1.25  # times as far away: more tells two explanations apart
+_AT_HOME = 0.1  # of TA's own spacing: both are this near, and nearness tells them not apart
 _FREE = 3  # changes that a free number counts as: it explains more than a sign or a unit does, whatever happened
 _LISTED = 8
 
@@ -82,7 +83,8 @@ def likely_mistake(states: Numbers, sample: Sample) -> Mistake | None:
     explaining = [one for one in found if one.covered >= best - _AS_GOOD]
     # Where TA is wide, much that is wrong is near enough; what really happened brings TS as near as TA's own logs are.
     closest = min(one.away for one in explaining)
-    return min((one for one in explaining if one.away <= _AS_CLOSE * closest), key=lambda one: one.changes)
+    near = [one for one in explaining if one.away <= max(_AS_CLOSE * closest, _AT_HOME)]
+    return min(near, key=lambda one: (one.changes, one.away))
 
 
 def _tries(
