@@ -9,6 +9,7 @@ import subprocess
 import tomllib
 from collections.abc import Iterator
 from glob import glob
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -147,7 +148,12 @@ def _composed(line: str) -> dict[str, dict[str, object]]:
 @pytest.mark.parametrize(("page", "line"), of("make "))
 def test_what_make_is_told_it_would_do(page: str, line: str) -> None:
     """Not more: set-up alone takes minutes. What it trains composes."""
-    done = subprocess.run([*shlex.split(line), "--dry-run"], cwd=ROOT, capture_output=True, text=True)
+    command = [
+        *shlex.split(line),
+        "--dry-run",
+        "--no-print-directory",
+    ]  # which it would print where make runs the tests
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, f"{page}: {line}\n{done.stderr}"
     last = done.stdout.strip().splitlines()[-1]
     if "RESUME" not in line and line.split()[1] == "train":
@@ -170,7 +176,11 @@ def test_what_is_to_be_installed_is_there(page: str, line: str) -> None:
 
 @pytest.mark.parametrize(("page", "line"), of("python ", "sbatch "))
 def test_files_that_are_to_be_run_are_there(page: str, line: str) -> None:
-    names = [word for word in shlex.split(line)[1:] if "/" in word]
+    words = shlex.split(line)[1:]
+    if words[0] == "-m":
+        assert find_spec(words[1]) is not None, f"{page}: {line}"
+        return
+    names = [word for word in words if "/" in word]
     assert names and all((ROOT / name).exists() for name in names), f"{page}: {line}"
     for name in names:
         if name.endswith(".sbatch"):
