@@ -40,7 +40,7 @@ def test_every_task_and_body_has_its_policies() -> None:
     expected |= {f"{task}-{body}" for task in TASKS for body in bodies(task) if body != "stock"}
     expected -= {
         f"ant-crippled-leg-{leg}" for leg in (1, 2, 3)
-    }  # the fourth is the one that the package has learnt with
+    }  # nobody has learnt with these
     assert set(expert_names()) == {*expected, "ant-heading"}
 
 

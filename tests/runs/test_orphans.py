@@ -104,8 +104,8 @@ def test_a_dead_rank_ends_the_run_in_one_line(folder: Path, rank: int) -> None:
         f"tailo: {run}: rank {rank} was ended by SIGKILL, and the others with it ({log}); "
         f"`tailo train resume={run}` goes on"
     ]
-    assert log.exists()
-    assert "Traceback" in (run / f"rank-{1 - rank}.log").read_text()  # kept, for who wants to know
+    # Kept, for who wants to know; the other one's is empty where it was ended before it missed the dead one.
+    assert log.exists() and (run / f"rank-{1 - rank}.log").exists()
     assert left_after(PATIENCE, str(folder)) == []
 
 
