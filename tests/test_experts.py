@@ -38,9 +38,7 @@ def tiny(kind: str) -> NpzPolicy:
 def test_every_task_and_body_has_its_policies() -> None:
     expected = {*TASKS, *(f"{task}-medium" for task in TASKS)}
     expected |= {f"{task}-{body}" for task in TASKS for body in bodies(task) if body != "stock"}
-    expected -= {
-        f"ant-crippled-leg-{leg}" for leg in (1, 2, 3)
-    }  # nobody has learnt with these
+    expected -= {f"ant-crippled-leg-{leg}" for leg in (1, 2, 3)}  # nobody has learnt with these
     assert set(expert_names()) == {*expected, "ant-heading"}
 
 
