@@ -127,13 +127,8 @@ def show_outcome(figure: PaperFigure, asked: Asked, records: Mapping[Cell, Recor
         table.add_column(line.name, justify="right", overflow="fold")
         if line.name in figure.printed:
             table.add_column("paper", justify="right")
-    for number, panel in enumerate(figure.panels):
-        row = [figure.title_of(panel)]
-        for line in figure.lines:
-            row.append(scores.shown(panel, line))
-            if line.name in figure.printed:
-                row.append(f"{figure.printed[line.name][number]:g}")
-        table.add_row(*map(escape, row))
+    for panel in figure.panels:
+        table.add_row(*map(escape, scores.row(panel)))
     show(table)
     out = console()
     for claim in figure.claims:

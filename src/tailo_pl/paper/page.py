@@ -72,14 +72,7 @@ def _table(figure: PaperFigure, scores: Scores) -> list[str]:
     heads = [""]
     for line in figure.lines:
         heads += [line.name, *(["paper, D4RL"] if line.name in figure.printed else [])]
-    rows = [heads, ["---"] * len(heads)]
-    for number, panel in enumerate(figure.panels):
-        row = [figure.title_of(panel)]
-        for line in figure.lines:
-            row.append(scores.shown(panel, line))
-            if line.name in figure.printed:
-                row.append(f"{figure.printed[line.name][number]:g}")
-        rows.append(row)
+    rows = [heads, ["---"] * len(heads), *map(scores.row, figure.panels)]
     return [f"| {' | '.join(row)} |" for row in rows]
 
 

@@ -48,6 +48,15 @@ class Scores:
             return NONE
         return f"{np.mean(found):.1f}" + (f" ± {np.std(found):.1f}" if len(found) > 1 else "")
 
+    def row(self, panel: Panel) -> list[str]:
+        """The panel in the figure's table: its title, then of each line what is shown, beside what the paper prints."""
+        figure, cells = self.figure, [self.figure.title_of(panel)]
+        for line in figure.lines:
+            cells.append(self.shown(panel, line))
+            if line.name in figure.printed:
+                cells.append(f"{figure.printed[line.name][figure.panels.index(panel)]:g}")
+        return cells
+
     def curve(self, panel: Panel, line: str, name: str) -> Curve | None:
         """A curve that was kept beside the scores, of the first seed that has it."""
         kept = (record.get("curves", {}).get(name) for record in self.measured[panel, line])
