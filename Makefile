@@ -51,7 +51,7 @@ docs: $(READY)  ## build the documentation into site/, warnings are errors
 reproduce: $(READY)  ## run, draw and judge figures of the paper: make reproduce FIG="standard alpha" ARGS="--hours 1"
 	$(BIN)/tailo reproduce $(FIG) $(ARGS)
 
-results: $(READY)  ## measure the cells missing from results/ and write the tables
+results: $(READY)  ## measure the project's own cells that results/ lacks, and write the tables
 	$(BIN)/python -m tools.ledger $(ARGS)
 
 bench: $(READY)  ## speed and memory against plain loops; some minutes, wants the machine for itself

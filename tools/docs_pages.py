@@ -9,15 +9,15 @@ import re
 import shutil
 from pathlib import Path
 
-from ledger.convert import all_records
 from ledger.tables import readable_table
 
 from tailo_pl.paper.figures import chosen
 from tailo_pl.paper.page import page
 from tailo_pl.paper.plan import Asked
-from tailo_pl.paper.records import cell_of
+from tailo_pl.paper.records import read_records
 
 ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results/cells"
 SYMBOLS = {
     "alpha": "α",
     "beta_1": "β₁",
@@ -108,7 +108,7 @@ NARROW = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"  # or a narrow column puts a s
 
 def results() -> str:
     """Every cell of results/."""
-    table = readable_table(all_records(ROOT / "results"))
+    table = readable_table(list(read_records(RESULTS).values()))
     return (
         "# Results\n\nMean ± standard deviation over seeds of the trained policy over 100 fresh episodes. Every number "
         "is in `results/`, one line per cell and seed; `make results` measures what is missing. The data "
@@ -119,10 +119,8 @@ def results() -> str:
 
 def paper() -> str:
     """The paper, figure by figure, with its pictures beside it."""
-    records = {cell_of(record): record for record in all_records(ROOT / "results")}
-    asked = Asked(chosen([]), ("preset=fast",))
     shutil.rmtree(ROOT / "docs/paper", ignore_errors=True)  # figures of what is no longer measured
-    return page(asked, records, ROOT / "docs/paper")
+    return page(Asked(chosen([]), ("preset=fast",)), read_records(RESULTS), ROOT / "docs/paper")
 
 
 def _value(text: str) -> str:

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 matplotlib.use("Agg")
-from ledger.convert import all_records
 from matplotlib import pyplot
 from matplotlib.patches import Rectangle
 from playwright.sync_api import sync_playwright
@@ -34,7 +33,7 @@ from tailo_pl.envs.kitchen import Kitchen, positions
 from tailo_pl.envs.simulator import Drawn
 from tailo_pl.models.acting import actor
 from tailo_pl.models.policy import PolicyModule
-from tailo_pl.paper.records import cell_of
+from tailo_pl.paper.records import read_records
 from tailo_pl.policies.render import pictures
 from tailo_pl.report.drawing import draw_figures
 from tailo_pl.report.findings import find, trajectory_figures
@@ -105,8 +104,8 @@ def _some(steps: NDArray[Any]) -> NDArray[Any]:
 def comparison() -> None:
     """Scores of the methods, each with nothing but its own defaults, from the ledger."""
     scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for cell in all_records(ROOT / "results"):
-        values = cell_of(cell).values
+    for known, cell in read_records(ROOT / "results/cells").items():
+        values = known.values
         if values.keys() <= PLAIN and cell["preset"] == "fast":
             divergence = [value for key, value in values.items() if key == "method.divergence"]
             method = " ".join([cell["method"], *divergence])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -11,34 +10,38 @@ from helpers.cells import result
 
 from tailo_pl.errors import UserError
 from tailo_pl.paper.cells import Cell
-from tailo_pl.paper.records import Record, read_records
-from tools.ledger import convert
+from tailo_pl.paper.records import Record, add_record, read_records
 from tools.ledger.cells import read_cells, run_missing
 from tools.ledger.documents import write_tables
 from tools.ledger.tables import comparison_table, markdown_table, score_interval
 
 SMALL = """
 - env: pointmaze
+  setting: examples
   method: bc
+  preset: fast
   preset.policy_steps: 5
   preset.rollout.episodes: 1
   preset.rollout.every_n_steps: 0
   trainer: cpu
   seed: [0, 1]
 """
+SETTING = "- {env: [hopper, ant], setting: standard, method: bc, "
 
 
 def test_lists_mean_all_combinations(tmp_path: Path) -> None:
     path = tmp_path / "cells.yaml"
-    path.write_text("- {env: [hopper, ant], method: bc, seed: [0, 1]}\n- {env: hopper, method: bc, seed: 0}\n")
-    cells = read_cells(path)
-    assert [cell.command for cell in cells] == [
-        "tailo train env=hopper method=bc seed=0",
-        "tailo train env=hopper method=bc seed=1",
-        "tailo train env=ant method=bc seed=0",
-        "tailo train env=ant method=bc seed=1",
+    path.write_text(SETTING + "seed: [0, 1]}\n" + SETTING.replace("[hopper, ant]", "hopper") + "seed: 0}\n")
+    listed = read_cells(path)
+    assert [cell.command for cell in listed.cells()] == [
+        "tailo train env=hopper setting=standard method=bc seed=0",
+        "tailo train env=hopper setting=standard method=bc seed=1",
+        "tailo train env=ant setting=standard method=bc seed=0",
+        "tailo train env=ant setting=standard method=bc seed=1",
     ]
-    assert cells[0].name == "env-hopper_method-bc_seed-0"
+    first, *others = listed.cells()
+    assert listed.missing({first: result(first, 1.0)}) == others
+    assert read_cells(path, "env=ant").cells() == others[1:]
 
 
 @pytest.mark.parametrize("text", ["env: hopper", "- hopper", "[", ""])
@@ -49,38 +52,24 @@ def test_a_list_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
         read_cells(path)
 
 
-def test_only_missing_cells_are_run_and_each_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_only_missing_cells_are_run_and_tables_follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tools.ledger.cells.EPISODES", 2)
-    cells = tmp_path / "results" / "cells.yaml"
-    cells.parent.mkdir()
-    cells.write_text(SMALL)
-    run_missing(cells, only="seed-1")
-    (first,) = cells.parent.glob("*.json")
-    stamp = first.stat().st_mtime_ns
-    run_missing(cells)
-    assert first.stat().st_mtime_ns == stamp and len(list(cells.parent.glob("*.json"))) == 2
-    cell = json.loads(first.read_text())
-    assert cell["seed"] == 1 and cell["episodes"] == 2 and len(cell["returns"]) == 2
-    assert cell["command"].startswith("tailo train env=pointmaze method=bc")
-    assert cell["data"]["fingerprint"] and cell["versions"]["torch"] and cell["cpu_seconds"] > 0
-    (tmp_path / "docs").mkdir(exist_ok=True)
+    path = tmp_path / "results" / "cells.yaml"
+    path.parent.mkdir()
+    path.write_text(SMALL)
+    first, second = read_cells(path).cells()
+    add_record(tmp_path / "results/cells", [], result(first, 50.0))
+    state = run_missing(path, episodes=2)
+    assert [record["seed"] for record in state.done] == [second.seed] and not state.failed
+    found = read_records(tmp_path / "results/cells")
+    assert found[first]["score"] == 50.0 and found[second]["episodes"] == 2 and found[second]["cpu_seconds"] > 0
+    (tmp_path / "docs").mkdir()
     (tmp_path / "docs/numbers.md").write_text("before\n<!-- results:begin -->\nold\n<!-- results:end -->\nafter\n")
-    write_tables(cells.parent, tmp_path)
+    write_tables(tmp_path / "results/cells", tmp_path)
     text = (tmp_path / "docs/numbers.md").read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
-    assert "| pointmaze | examples | bc | fast |" in text and "seed=0,1" in text
-
-    monkeypatch.setattr("sys.argv", ["convert", str(cells.parent)])
-    assert convert.main() == 0 and not list(cells.parent.glob("*.json"))
-    lines = read_records(cells.parent / "cells")
-    one = lines[Cell.of([*cell["overrides"][:-1], "setting=examples"], 1)]
-    kept = ("env", "method", "source", "episodes", "config", "versions", "cpu_seconds")
-    assert len(lines) == 2 and {key: one[key] for key in kept} == {key: cell[key] for key in kept}  # type: ignore[literal-required]
-    assert one["score"] == pytest.approx(cell["score"], abs=1e-3) and one["data"]["fingerprint"]
-    write_tables(cells.parent, tmp_path)
-    assert (tmp_path / "docs/numbers.md").read_text() == text  # lines or files: the same table
-    assert convert.main() == 0 and len(read_records(cells.parent / "cells")) == 2
+    assert "| pointmaze | examples | bc | fast |" in text
 
 
 def test_table_gives_mean_and_deviation_over_seeds() -> None:

@@ -1,1 +1,1 @@
-"""The ledger: what the project has measured, one file for each cell. `make results` runs it in a checkout."""
+"""The ledger: tables of what was measured, and cells of the project's own. `make results` runs it in a checkout."""

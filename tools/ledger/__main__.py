@@ -1,12 +1,11 @@
 """Fill the ledger, then write the tables that are made from it.
 
-python -m tools.ledger --only hopper      # in the project's folder; `make results` calls it
+python -m tools.ledger --only env=hopper      # in the project's folder; `make results` calls it
 """
 
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from pathlib import Path
 
@@ -19,15 +18,13 @@ from .documents import write_tables
 def main() -> int:
     parser = argparse.ArgumentParser(prog="ledger", description="Fill the ledger and write the tables made from it.")
     parser.add_argument("--cells", type=Path, default=Path("results/cells.yaml"), help="list of cells")
-    parser.add_argument("--only", default="", help="run only cells whose name contains this")
+    parser.add_argument("--only", default="", help="run only cells whose command contains this")
     parser.add_argument("--tables", action="store_true", help="only write the tables")
     options = parser.parse_args()
-    logging.basicConfig(format="ledger: %(message)s")
-    logging.getLogger(__package__).setLevel(logging.INFO)
     try:
         if not options.tables:
             run_missing(options.cells, options.only)
-        write_tables(options.cells.parent)
+        write_tables(options.cells.parent / "cells")
     except UserError as error:
         sys.stderr.write(f"ledger: {error}\n")
         return 2

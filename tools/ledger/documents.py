@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from tailo_pl.files import write_text
+from tailo_pl.paper.records import read_records
 
-from .convert import all_records
 from .tables import comparison_table, markdown_table
 
 DOCUMENTS = ("docs/numbers.md", "docs/baselines.md")
@@ -19,7 +19,7 @@ def write_tables(folder: Path, root: Path = Path()) -> None:
 
     Those of docs/numbers.md are TAILO's and plain cloning's; docs/results.md has all of them.
     """
-    cells = all_records(folder)
+    cells = list(read_records(folder).values())
     own = [cell for cell in cells if cell["method"] in ("tailo", "bc")]
     tables = {"comparison": comparison_table(cells), "results": markdown_table(own)}
     for name in DOCUMENTS:

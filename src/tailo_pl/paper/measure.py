@@ -36,7 +36,8 @@ def measure(cell: Cell, figures: Iterable[PaperFigure], runs: str = "runs", epis
         runs: folder of the runs.
         episodes: how many.
     """
-    experiment = composed([*cell.overrides, f"seed={cell.seed}", f"name={cell.run_name}", f"runs={runs}"])
+    where = [] if "runs" in cell.values else [f"runs={runs}"]
+    experiment = composed([*cell.overrides, f"seed={cell.seed}", f"name={cell.run_name}", *where])
     run_dir = trained(experiment)
     summary = read_summary(run_dir)
     if summary["failure"]:
