@@ -97,6 +97,7 @@ def test_d4rls_files_are_the_same_command(tmp_path: Path, monkeypatch: pytest.Mo
     assert (record["source"], record["env"], record["episodes"]) == ("d4rl", "hopper", 1)
     assert record["data"]["ts"] == [1, 100] and record["data"]["ta"] == [9, 900]
     assert "source=d4rl" in record["cell"]
+    assert record["numbers"]["effective_trajectories"] == 9  # cloned alike: lines say what runs said of themselves
 
 
 @pytest.mark.parametrize(

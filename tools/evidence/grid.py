@@ -16,7 +16,7 @@ from tailo_pl.config.compose import composed
 from tailo_pl.config.experiment import Experiment
 from tailo_pl.config.trusted import allow
 from tailo_pl.runs.comparison import trained
-from tailo_pl.runs.summary import is_number, read_summary
+from tailo_pl.runs.summary import read_summary, stated_numbers
 
 from .changed import Right, Wrong
 
@@ -75,10 +75,6 @@ BUDGET = (  # small, and the same whatever the presets come to be
     "logger=csv",
     "callbacks.progress=null",
     "source.trust=true",
-)
-NUMBERS = (  # of a stage's quality: what a run says of itself
-    *("auroc", "ta_share", "reach", "followed", "covered", "effective_trajectories", "effective_steps"),
-    *("held_out_error", "held_out_mean", "held_out_bc"),
 )
 log = logging.getLogger(__name__)
 
@@ -155,8 +151,7 @@ def make(root: Path, seconds: float) -> None:
 def outcome(run_dir: Path) -> dict[str, Any]:
     """What a run came to, and what it said of itself."""
     summary = read_summary(run_dir)
-    quality = {name: value for stage in summary["stages"] for name, value in stage["quality"].items()}
-    numbers = {name: _short(quality[name]) for name in NUMBERS if is_number(quality.get(name))}
+    numbers = {name: _short(value) for name, value in stated_numbers(summary["stages"]).items()}
     found = {"score": _short(summary["score"] or 0.0), "episodes": summary["episodes"]}
     found |= {"verdict": summary["verdict"]["level"], "numbers": numbers}
     if len(summary["evaluations"]) > 1:

@@ -21,7 +21,7 @@ from tailo_pl.report.findings import find, trajectory_figures
 from tailo_pl.report.reading import read_run
 from tailo_pl.runs.comparison import trained
 from tailo_pl.runs.evaluate import evaluate
-from tailo_pl.runs.summary import read_summary
+from tailo_pl.runs.summary import read_summary, stated_numbers
 
 EPISODES = 100
 POINTS = 40  # of a curve that is kept
@@ -70,6 +70,8 @@ def measure(cell: Cell, figures: Iterable[PaperFigure], runs: str = "runs", epis
         "verdict": summary["verdict"]["level"],
         "versions": summary["versions"],
     }
+    if numbers := stated_numbers(stages):
+        record["numbers"] = {name: float(f"{value:.4g}") for name, value in numbers.items()}
     if evaluation.subtasks:
         record["subtasks"] = shares_done(evaluation.subtasks)
     if curves := _curves(run_dir, [figure for figure in figures if shows(figure, cell)]):

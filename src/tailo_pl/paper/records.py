@@ -61,6 +61,8 @@ class Record(Always, total=False):
 
     subtasks: dict[str, float]
     """share of the episodes in which each was done"""
+    numbers: dict[str, float]
+    """what the run said of itself without a simulator"""
     curves: dict[str, Curve]
     """what some figures show beside scores"""
 

@@ -5,7 +5,7 @@ A run's folder may come from anyone, so every field is compared with its type be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
@@ -177,6 +177,15 @@ def read_data(run_dir: Path) -> Data:
 def is_number(value: Any) -> TypeGuard[float]:
     """Whether this is a finite number that can be counted with."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < LARGEST_FLOAT
+
+
+def stated_numbers(stages: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Every number that stages say of themselves; of what several say, the last one's holds.
+
+    Args:
+        stages: `quality` of each, in order.
+    """
+    return {name: value for stage in stages for name, value in stage["quality"].items() if is_number(value)}
 
 
 def _read(path: Path, expected: str, kind: Callable[..., FileT]) -> FileT:

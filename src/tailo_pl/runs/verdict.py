@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tailo_pl.errors import one_line
-from tailo_pl.runs.summary import Data, Failure, VerdictPart, is_number
+from tailo_pl.runs.summary import Data, Failure, VerdictPart, stated_numbers
 
 COVERED = 0.5  # of TS's states near what carries the weight, at least
 FOLLOWED = 0.5  # of the weight in logs that go where TS goes, at least
@@ -57,12 +57,9 @@ def judge(stages: Sequence[Mapping[str, Any]], data: Data, failure: Failure | No
 
 def _numbers(stages: Sequence[Mapping[str, Any]], trajectories: int) -> dict[str, float]:
     """Those of the last discriminator and of the policy, by name."""
-    found: dict[str, float] = {}
-    for stage in stages:
-        quality = stage["quality"]
-        found |= {name: quality[name] for name in NAMES if is_number(quality.get(name))}
-        if is_number(quality.get("ta_share")):
-            found["ta_trajectories"] = round(quality["ta_share"] * trajectories)
+    found = stated_numbers(stages)
+    if "ta_share" in found:
+        found["ta_trajectories"] = round(found["ta_share"] * trajectories)
     if "held_out_error" not in found:  # yardsticks of nothing
         found = {name: value for name, value in found.items() if not name.startswith("held_out")}
     return {name: found[name] for name in NAMES if name in found}
