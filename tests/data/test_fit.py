@@ -120,6 +120,17 @@ def test_a_policy_is_judged_by_what_the_method_compares(walks: np.ndarray, ta: T
     assert (two["covered"], two["followed"]) == (1, 1)
 
 
+def test_weight_where_logs_begin_is_told_apart(walks: np.ndarray, ta: Trajectories) -> None:
+    """A state that only the right log visits late weighs most: at first all logs weigh the same, whichever is right."""
+    task, weights = Task(trajectories(walks[300:330], 30), ta), np.full((100, 30), 1e-4, np.float32)
+    weights[10, 20:] = 1
+    late = weight_numbers(task, weights.ravel())
+    weights[10] = 1
+    whole = weight_numbers(task, weights.ravel())
+    assert late["followed"] > 0.9 and late["followed_at_first"] < 0.1  # one log of a hundred
+    assert whole["followed"] > 0.9 and whole["followed_at_first"] > 0.9
+
+
 ODD: dict[str, Any] = {
     "a single state of TS": lambda walks: (walks[329:330], walks, 30),
     "two logs": lambda walks: (walks[:30], walks[:60], 30),
@@ -141,7 +152,7 @@ def test_odd_data_has_numbers_too(odd: str, carrying: str, walks: np.ndarray) ->
     weights[5] = float(carrying != "nothing")
     numbers = weight_numbers(task, weights)
     assert all(np.isfinite(value) for value in numbers.values())
-    assert 0 <= numbers["covered"] <= 1 and 0 <= numbers["followed"] <= 1
+    assert all(0 <= numbers[name] <= 1 for name in ("covered", "followed", "followed_at_first"))
     assert all("\n" not in line for line in check_fit(task, trust=True))
 
 

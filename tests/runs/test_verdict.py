@@ -116,6 +116,11 @@ class TestWords:
             "only 20% of the weight is in logs that go where TS goes"
         )
 
+    def test_weight_that_comes_too_late(self) -> None:
+        level, text = said(SCORES, {**POLICY, "followed_at_first": 0.04})
+        assert level == "doubtful" and text.startswith("where logs begin, only 4% of the weight is in logs that go")
+        assert said(SCORES, {**POLICY, "followed_at_first": 0.5})[0] == "good"
+
     def test_too_little_data(self) -> None:
         assert said(SCORES, {**POLICY, "effective_trajectories": 1.4}) == (
             "doubtful", "too little data carries the weight: 1.4 of 300 logs",

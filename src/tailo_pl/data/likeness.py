@@ -139,28 +139,39 @@ def _rows(trajectories: Trajectories, positions: NDArray[np.int64]) -> NDArray[n
     return np.asarray(trajectories.recording.observations[trajectories.rows.at(positions)], dtype=np.float64)
 
 
-def followed(ts: NDArray[Any], ta: Trajectories, sample: Sample, weights: NDArray[Any] | None = None) -> float:
-    """Share of TA, by its steps or their weights, in trajectories that come near at least half of some states of TS.
+class Followers:
+    """Trajectories of TA that go where TS goes: they come near at least half of some of its states.
 
-    Estimated on trajectories drawn in proportion to their share.
+    Each is looked at when it is first asked for, and only then.
 
     Args:
         ts: states of TS.
         ta: the trajectories.
         sample: of TA, with what near means.
-        weights: of every step; None: all alike.
     """
-    shares = ta.lengths if weights is None else np.add.reduceat(weights, ta.offsets[:-1], dtype=np.float64)
-    if not shares.sum() > 0:
-        return 0.0
-    drawn = np.random.default_rng(0).choice(len(ta), _TRAJECTORIES, p=shares / shares.sum())
-    chosen, counts = np.unique(drawn, return_counts=True)
-    queries = sample.standardised(ts[np.linspace(0, len(ts) - 1, min(_FOLLOWED, len(ts))).astype(np.int64)])
-    near = NEAR * sample.around(queries)
-    follows = [_comes_near(queries, sample, ta.take([number]), near) >= 0.5 for number in chosen]
-    return float(np.average(follows, weights=counts))
 
+    def __init__(self, ts: NDArray[Any], ta: Trajectories, sample: Sample) -> None:
+        some = ts[np.linspace(0, len(ts) - 1, min(_FOLLOWED, len(ts))).astype(np.int64)]
+        self._ta, self._sample = ta, sample
+        self._queries = sample.standardised(some)
+        self._near = NEAR * sample.around(self._queries)
+        self._known: dict[int, bool] = {}
 
-def _comes_near(queries: NDArray[np.float32], sample: Sample, one: Trajectories, near: Numbers) -> float:
-    states = sample.standardised(some_states(one, _STEPS))
-    return float((nearest(queries, states)[0] <= near).mean())
+    def share(self, shares: NDArray[Any]) -> float:
+        """How much of what trajectories have shares in is theirs, estimated on trajectories drawn by their shares.
+
+        Args:
+            shares: of each trajectory.
+        """
+        whole = shares.sum(dtype=np.float64)
+        if not whole > 0:
+            return 0.0
+        drawn = np.random.default_rng(0).choice(len(shares), _TRAJECTORIES, p=shares.astype(np.float64) / whole)
+        chosen, counts = np.unique(drawn, return_counts=True)
+        return float(np.average([self._follows(number) for number in chosen.tolist()], weights=counts))
+
+    def _follows(self, number: int) -> bool:
+        if number not in self._known:
+            states = self._sample.standardised(some_states(self._ta.take([number]), _STEPS))
+            self._known[number] = bool((nearest(self._queries, states)[0] <= self._near).mean() >= 0.5)
+        return self._known[number]

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tailo_pl.data.likeness import Sample, followed, some_states
+from tailo_pl.data.likeness import Followers, Sample, some_states
 from tailo_pl.data.settings import Task
 
 _ROWS = 20_000  # that the simpler predictors learn from, at most
@@ -26,15 +26,19 @@ def weight_numbers(task: Task, weights: NDArray[np.float32]) -> dict[str, float]
 
     Returns:
         `effective_steps`, `effective_trajectories`: how many of them carry the weight; `covered`: share of TS's states
-        that steps drawn by weight come near; `followed`: share of the weight in trajectories that go where TS goes.
+        that steps drawn by weight come near; `followed`: share of the weight in trajectories that go where TS goes;
+        `followed_at_first`: the same of the weight that first steps have, where a policy begins too.
     """
     ts, ta = some_states(task.ts), task.ta
     sample = Sample.of(ta, dimensions=task.compared)
+    followers = Followers(ts, ta, sample)
+    shares = np.add.reduceat(weights, ta.offsets[:-1], dtype=np.float64)
     return {
         "effective_steps": effective_number(weights),
-        "effective_trajectories": effective_number(np.add.reduceat(weights, ta.offsets[:-1], dtype=np.float64)),
+        "effective_trajectories": effective_number(shares),
         "covered": sample.weighted(ta, weights).covers(ts),
-        "followed": followed(ts, ta, sample, weights),
+        "followed": followers.share(shares),
+        "followed_at_first": followers.share(weights[ta.offsets[:-1]]),
     }
 
 

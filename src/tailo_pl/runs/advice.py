@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailo_pl.config.experiment import Experiment
-from tailo_pl.data.likeness import Sample, followed, some_states
+from tailo_pl.data.likeness import Followers, Sample, some_states
 from tailo_pl.errors import UserError
 from tailo_pl.inputs.scores import rank_correlation
 from tailo_pl.inputs.weights import trajectory_weights
@@ -169,12 +169,13 @@ def choices(run_dir: Path) -> tuple[list[Choice], Choice, Choice]:
     assert weights is not None
     task = experiment.task
     sample, states = Sample.of(task.ta, dimensions=task.compared), some_states(task.ts)
+    followers = Followers(states, task.ta, sample)
 
     def choice(alpha: float, gamma: float) -> Choice:
         made = trajectory_weights(scores, task.ta.offsets, alpha=alpha, gamma=gamma, kind=weights.kind)
         shares = np.add.reduceat(made, task.ta.offsets[:-1], dtype=np.float64)
         covers = sample.weighted(task.ta, made).covers(states)
-        return Choice(alpha, gamma, followed(states, task.ta, sample, made), covers, effective_number(shares))
+        return Choice(alpha, gamma, followers.share(shares), covers, effective_number(shares))
 
     own = choice(weights.alpha, weights.gamma)
     grid = [(alpha, gamma) for alpha in ALPHA for gamma in GAMMA if (alpha, gamma) != (own.alpha, own.gamma)]

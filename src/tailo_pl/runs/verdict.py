@@ -15,6 +15,7 @@ from tailo_pl.runs.summary import Data, Failure, VerdictPart, stated_numbers
 
 COVERED = 0.5  # of TS's states near what carries the weight, at least
 FOLLOWED = 0.5  # of the weight in logs that go where TS goes, at least
+FOLLOWED_AT_FIRST = 0.33  # of the weight of first steps, at least
 REACH = 0.6  # of the way from TA's mean score to TS's that TA's best steps come, at least
 FEW_TRAJECTORIES = 2.5  # that carry the weight: fewer are too little to learn from
 EXPLAINED = 0.1  # of the held-out actions' variance, at least
@@ -22,6 +23,7 @@ BESIDE_BC = 1.05  # times the held-out error of cloning all of TA alike, at most
 
 NAMES = {  # in the order in which they are shown
     "followed": "share of the weight in logs that go where TS goes",
+    "followed_at_first": "the same of the weight that first steps have",
     "covered": "share of TS's states near what carries the weight",
     "ta_trajectories": "logs taken for the expert's (mean score above 0)",
     "reach": "how far TA's best steps come from TA's mean score to TS's (1: all the way)",
@@ -35,7 +37,7 @@ NAMES = {  # in the order in which they are shown
 
 def in_words(name: str, value: float) -> str:
     """One of the numbers as it is shown."""
-    if name in ("followed", "covered"):
+    if name in ("followed", "followed_at_first", "covered"):
         return f"{value:.0%}"
     whole = name in ("ta_trajectories", "effective_steps") or value >= 100
     return f"{value:,.0f}" if whole else f"{value:.3g}"
@@ -91,6 +93,15 @@ def _findings(
         yield "bad", f"clones all of TA alike, {followed:.0%} of which goes where TS goes: TS has no say in it"
     elif followed < FOLLOWED:
         yield "doubtful", f"only {followed:.0%} of the weight is in logs that go where TS goes"
+    at_first = numbers.get("followed_at_first", 1.0)
+    if at_first < FOLLOWED_AT_FIRST:
+        yield (
+            "doubtful",
+            (
+                f"where logs begin, only {at_first:.0%} of the weight is in logs that go where TS goes: a policy may "
+                "take another way at once"
+            ),
+        )
     carry = numbers.get("effective_trajectories", 0.0)
     if carry < FEW_TRAJECTORIES:
         yield "doubtful", f"too little data carries the weight: {carry:.1f} of {trajectories:,} logs"
