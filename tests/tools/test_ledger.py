@@ -10,10 +10,10 @@ from helpers.cells import result
 
 from tailo_pl.errors import UserError
 from tailo_pl.paper.cells import Cell
-from tailo_pl.paper.records import Record, add_record, read_records
+from tailo_pl.paper.records import Record, add_record, cell_of, read_records
 from tools.ledger.cells import read_cells, run_missing
 from tools.ledger.documents import write_tables
-from tools.ledger.tables import comparison_table, markdown_table, score_interval
+from tools.ledger.tables import budget_table, comparison_tables, equal_time_table, markdown_table, score_interval
 
 SMALL = """
 - env: pointmaze
@@ -66,7 +66,7 @@ def test_only_missing_cells_are_run_and_tables_follow(tmp_path: Path, monkeypatc
     assert found[first]["score"] == 50.0 and found[second]["episodes"] == 2 and found[second]["cpu_seconds"] > 0
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/numbers.md").write_text("before\n<!-- results:begin -->\nold\n<!-- results:end -->\nafter\n")
-    write_tables(tmp_path / "results/cells", tmp_path)
+    write_tables(tmp_path / "results/cells.yaml", tmp_path)
     text = (tmp_path / "docs/numbers.md").read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
     assert "| pointmaze | examples | bc | fast |" in text
@@ -112,15 +112,39 @@ def test_interval_of_a_mean_over_seeds_and_episodes() -> None:
     assert score_interval([{**measured("bc", 0, 0.0), "score_std": 0.0, "episodes": 0}]) == (0.0, 0.0)  # failed
 
 
+def rows_of(table: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("|")]
+
+
 def test_comparison_shows_who_leads_each_task() -> None:
     cells = [measured("tailo", seed, 90.0 + seed) for seed in range(2)]
     cells += [measured("bc", 0, 10.0), measured("smodice", 0, 89.0, "method.divergence=kl", "preset=fast")]
-    cells += [measured("oril", 0, 5.0, "preset.baselines.steps=5000"), measured("tailo", 0, 99.0, "preset.settle=x")]
+    cells += [measured("oril", 0, 99.0, "preset.baselines.steps=5"), measured("tailo", 0, 99.0, "preset.settle=x")]
     cells += [measured("tailo", 0, 1.0, env="ant"), measured("bc", 0, 1.0, env="ant")]
-    head, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in comparison_table(cells).splitlines()]
-    assert head == ["method", "hopper standard"]  # two methods are no comparison
-    assert [row[0] for row in rows] == ["tailo", "bc", "oril (5,000 steps)", "smodice kl"]
+    listed = [cell_of(cell) for cell in cells]
+    table = comparison_tables(cells, listed)
+    head, _, *rows = rows_of(table)
+    assert table.startswith("`setting=standard`\n\n|") and head == ["method", "hopper"]  # two methods are no comparison
+    assert [row[0] for row in rows] == ["tailo", "bc", "smodice kl"]  # other budgets have a table of their own
     scores = {row[0]: row[1] for row in rows}
     assert scores["tailo"].startswith("**90.5** [") and re.search(r"\(2; [\d,]+ s\)$", scores["tailo"])
-    assert not comparison_table([*cells, measured("oril", 0, 99.0, "preset.baselines.steps=99")]).count("**99.0**")
     assert scores["smodice kl"].startswith("**89.0**") and scores["bc"].startswith("10.0 [8.1, 11.9]")
+    assert comparison_tables(cells, listed[:2]) == comparison_tables([], []) == "None yet.\n"
+
+
+def test_budgets_stand_in_the_order_of_their_cost_and_the_largest_that_fits_is_compared() -> None:
+    steps = "preset.baselines.td_steps"
+    cells = [
+        {**measured("tailo", 0, 90.0), "cpu_seconds": 40.0},
+        {**measured("oril", 0, 30.0), "cpu_seconds": 400.0},
+        {**measured("oril", 0, 10.0, f"{steps}=2000"), "cpu_seconds": 20.0},
+        {**measured("oril", 0, 20.0, f"{steps}=5000", "preset.baselines.discriminator_steps=100"), "cpu_seconds": 50.0},
+        {**measured("rce", 0, 5.0), "cpu_seconds": 51.0},  # more than a quarter above TAILO's
+    ]
+    assert rows_of(budget_table(cells))[2:] == [
+        ["hopper standard", "oril", "10.0 (2,000; 20 s)", "20.0 (5,000, 100; 50 s)", "30.0 (the preset's; 400 s)"]
+    ]
+    head, _, *rows = rows_of(equal_time_table(cells))
+    assert head == ["method", "hopper standard"]
+    assert [[row[0], row[1].split()[0]] for row in rows] == [["tailo", "**90.0**"], ["oril", "20.0"]]
+    assert budget_table(cells[:2]) == equal_time_table(cells[:2]) == "None yet.\n"

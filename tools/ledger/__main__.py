@@ -24,7 +24,7 @@ def main() -> int:
     try:
         if not options.tables:
             run_missing(options.cells, options.only)
-        write_tables(options.cells.parent / "cells")
+        write_tables(options.cells)
     except UserError as error:
         sys.stderr.write(f"ledger: {error}\n")
         return 2

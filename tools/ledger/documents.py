@@ -9,19 +9,25 @@ from pathlib import Path
 from tailo_pl.files import write_text
 from tailo_pl.paper.records import read_records
 
-from .tables import comparison_table, markdown_table
+from .cells import read_cells
+from .tables import budget_table, comparison_tables, equal_time_table, markdown_table
 
 DOCUMENTS = ("docs/numbers.md", "docs/baselines.md")
 
 
-def write_tables(folder: Path, root: Path = Path()) -> None:
-    """Rewrite the parts of the documents that stand between markers: `results`, `comparison`.
+def write_tables(listed: Path, root: Path = Path()) -> None:
+    """Rewrite the parts of the documents that stand between markers, from the folder `cells` beside a list of cells.
 
     Those of docs/numbers.md are TAILO's and plain cloning's; docs/results.md has all of them.
     """
-    cells = list(read_records(folder).values())
+    cells = list(read_records(listed.parent / "cells").values())
     own = [cell for cell in cells if cell["method"] in ("tailo", "bc")]
-    tables = {"comparison": comparison_table(cells), "results": markdown_table(own)}
+    tables = {
+        "results": markdown_table(own),
+        "comparison": comparison_tables(cells, read_cells(listed).listed),
+        "equal-time": equal_time_table(cells),
+        "budgets": budget_table(cells),
+    }
     for name in DOCUMENTS:
         path = root / name
         if not path.exists():

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
+from tailo_pl.paper.cells import Cell
 from tailo_pl.paper.records import Record, cell_of
 from tailo_pl.runs.grouping import group_key, outcome, seeds
 
 Cells = Sequence[Record]
 REPLICATES = 2000
-METHODS_OF_A_COMPARISON = 3  # a task that fewer have done is none
+METHODS_OF_A_COMPARISON = 3  # a task for which fewer are named is none
+ENOUGH = 1.25  # CPU seconds beside TAILO's that still count as equal
 
 
 def markdown_table(cells: Cells) -> str:
@@ -60,27 +63,74 @@ def readable_table(cells: Cells) -> str:
     return "\n".join(lines) + f"\n\n## Commands\n\nIn the order of the rows:\n\n```text\n{listed}\n```\n"
 
 
-def comparison_table(cells: Cells) -> str:
-    """Methods down, tasks across: mean score, its 95 % interval, seeds, CPU seconds; bold where it reaches the best.
+def comparison_tables(cells: Cells, listed: Iterable[Cell]) -> str:
+    """For each setting methods down and tasks across: mean score, its 95 % interval, seeds, CPU seconds.
 
-    Holds what was measured with preset fast, whatever the options of the method and the budget of the baselines, on
-    tasks that several methods have done. Who was given other steps than the preset's leads nothing.
+    Bold where it reaches the best. Holds what was measured with preset fast, whatever the options of the method, on
+    the tasks that the project compares methods on.
+
+    Args:
+        cells: what was measured.
+        listed: the project's own cells; tasks for which they name several methods are compared.
     """
-    tasks: dict[str, dict[str, list[Record]]] = defaultdict(dict)
+    named: dict[str, set[str]] = defaultdict(set)
+    for cell in listed:
+        named[_task(cell.overrides)].add(cell.values["method"])
+    by_setting: dict[str, dict[str, dict[str, list[Record]]]] = defaultdict(lambda: defaultdict(dict))
+    for overrides, group in _groups(cells):
+        method, task = _method(overrides), _task(overrides)
+        if method is not None and not _budget(overrides) and len(named[task]) >= METHODS_OF_A_COMPARISON:
+            setting = " ".join([group[0]["setting"], *_of(overrides, "setting.")])
+            by_setting[setting][group[0]["env"]][method] = group
+    return (
+        "\n".join(f"`setting={setting}`\n\n{_table(tasks)}" for setting, tasks in by_setting.items()) or "None yet.\n"
+    )
+
+
+def budget_table(cells: Cells) -> str:
+    """What a method scores with other numbers of steps than the preset's, in the order of the CPU seconds they took."""
+    spent: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
     for overrides, group in _groups(cells):
         method = _method(overrides)
         if method is not None:
-            task = " ".join([group[0]["env"], group[0]["setting"], *_of(overrides, "setting.")])
-            tasks[task][method] = group
-    tasks = {
-        task: methods
-        for task, methods in tasks.items()
-        if len({group[0]["method"] for group in methods.values()}) >= METHODS_OF_A_COMPARISON
+            steps = ", ".join(f"{int(value):,}" for value in _budget(overrides).values()) or "the preset's"
+            seconds, score = _mean(group, "cpu_seconds"), _mean(group, "score")
+            spent[_task(overrides), method].append((seconds, f"{score:.1f} ({steps}; {seconds:,.0f} s)"))
+    rows = {key: sorted(budgets) for key, budgets in spent.items() if len(budgets) > 1}
+    widest = max(map(len, rows.values()), default=0)
+    lines = [["task", "method", *["score (steps; CPU s)"] * widest], ["---"] * (2 + widest)]
+    for (task, method), budgets in sorted(rows.items()):
+        shown = [text for _, text in budgets]
+        lines.append([task, method, *shown, *[""] * (widest - len(shown))])
+    return _markdown(lines) if rows else "None yet.\n"
+
+
+def equal_time_table(cells: Cells) -> str:
+    """What each method scores with about the CPU seconds that TAILO takes: of its budgets the largest that fits."""
+    fitting: dict[str, dict[str, list[Record]]] = defaultdict(dict)
+    groups = [(overrides, group) for overrides, group in _groups(cells) if _method(overrides) is not None]
+    limits = {
+        _task(overrides): ENOUGH * _mean(group, "cpu_seconds")
+        for overrides, group in groups
+        if _method(overrides) == "tailo"
     }
+    with_budgets = {_task(overrides) for overrides, _ in groups if _budget(overrides)}
+    for overrides, group in sorted(groups, key=lambda one: _mean(one[1], "cpu_seconds")):
+        task, method = _task(overrides), _method(overrides)
+        if method and task in with_budgets and _mean(group, "cpu_seconds") <= limits.get(task, 0.0):
+            fitting[task][method] = group  # a larger budget comes later
+    return _table(fitting) if fitting else "None yet.\n"
+
+
+def _table(tasks: Mapping[str, Mapping[str, Cells]]) -> str:
     methods = sorted({method for groups in tasks.values() for method in groups}, key=_tailo_first)
     shown = {task: _column(groups) for task, groups in tasks.items()}
     lines = [["method", *tasks], ["---"] * (1 + len(tasks))]
     lines += [[method, *(shown[task].get(method, "") for task in tasks)] for method in methods]
+    return _markdown(lines)
+
+
+def _markdown(lines: Iterable[Iterable[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -98,11 +148,10 @@ def score_interval(cells: Cells, replicates: int = REPLICATES, seed: int = 0) ->
 def _column(groups: Mapping[str, Cells]) -> dict[str, str]:
     means = {method: float(np.mean([cell["score"] for cell in group])) for method, group in groups.items()}
     intervals = {method: score_interval(group) for method, group in groups.items()}
-    contenders = [method for method, group in groups.items() if not _of(_overrides(group[0]), "preset.")]
-    bar = intervals[max(contenders, key=lambda method: means[method])][0] if contenders else np.inf
+    bar = intervals[max(means, key=lambda method: means[method])][0]
     column = {}
     for method, (low, high) in intervals.items():
-        leads = method in contenders and high >= bar
+        leads = high >= bar
         mean, low, high = (round(number, 1) + 0.0 for number in (means[method], low, high))  # + 0.0: no minus zero
         shown = f"**{mean}**" if leads else f"{mean}"
         spent = np.mean([cell["cpu_seconds"] for cell in groups[method]])
@@ -130,18 +179,38 @@ def _overrides(cell: Record) -> tuple[str, ...]:
 
 
 def _method(overrides: Iterable[str]) -> str | None:
-    """A method with its options and budget; None for cells that differ from preset fast in anything else."""
-    name, options, steps = "", [], ""
+    """A method with its options; None for cells that differ from preset fast in more than the baselines' steps."""
+    name, options = "", []
     for key, value in outcome(_given(overrides)).items():
         if key == "method":
             name = value
         elif key.startswith("method."):
             options.append(value)
-        elif key.startswith("preset.baselines.") and key.endswith("steps"):
-            steps = value
-        elif not (key in ("env", "setting") or key.startswith("setting.")) and (key, value) != ("preset", "fast"):
+        elif not (key in ("env", "setting") or key.startswith("setting.") or _is_budget(key)) and (key, value) != (
+            "preset",
+            "fast",
+        ):
             return None
-    return " ".join([name, *options, *([f"({int(steps):,} steps)"] if steps else [])])
+    return " ".join([name, *options])
+
+
+def _budget(overrides: Iterable[str]) -> dict[str, str]:
+    """The steps that a baseline was given instead of the preset's, those of a reward's discriminator last."""
+    found = [(key, value) for key, value in _given(overrides).items() if _is_budget(key)]
+    return dict(sorted(found, key=lambda one: "discriminator" in one[0]))
+
+
+def _is_budget(key: str) -> bool:
+    return key.startswith("preset.baselines.") and key.endswith("steps")
+
+
+def _task(overrides: Sequence[str]) -> str:
+    given = _given(overrides)
+    return " ".join([given["env"], *([given["setting"]] if "setting" in given else []), *_of(overrides, "setting.")])
+
+
+def _mean(cells: Cells, key: Literal["score", "cpu_seconds"]) -> float:
+    return float(np.mean([cell[key] for cell in cells]))
 
 
 def _of(overrides: Iterable[str], prefix: str) -> list[str]:
