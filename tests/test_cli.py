@@ -20,6 +20,7 @@ from helpers.runs import SMALL
 
 import tailo_pl
 from tailo_pl import load_policy
+from tailo_pl.cli import main
 
 
 def tailo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -190,8 +191,10 @@ def test_version(tmp_path: Path) -> None:
 
 
 def test_hydra_and_lightning_answer_for_themselves(tmp_path: Path) -> None:
-    shown = tailo(tmp_path, "train", "--cfg", "job", "-p", "preset", "preset=paper")
+    overrides = ("preset=paper", "preset.policy_steps=2e4", "name=ü")
+    shown = tailo(tmp_path, "train", "--cfg", "job", "-p", "preset", *overrides)
     assert shown.returncode == 0 and shown.stdout.startswith("# @package preset\n")
+    assert "policy_steps: 20000\n" in shown.stdout  # as the run would have it
     assert "--trainer.max_steps" in tailo(tmp_path, "fit", "--options").stdout
 
 
@@ -299,6 +302,15 @@ def test_a_fitted_stage_before_the_last_is_gone_on_with(finished: Path) -> None:
     assert resumed.returncode == 0, resumed.stderr
     summary = json.loads((folder / "summary.json").read_text())
     assert [stage["steps"] for stage in summary["stages"]] == [20, 12, 20]
+
+
+def test_fit_says_before_training_that_nothing_can_be_written(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "fits").write_text("a file, where fit would make a folder")
+    monkeypatch.chdir(tmp_path)
+    assert main(["fit", "--config", str(finished / RUN / "policy/config.yaml")]) == 2
+    assert "tailo: fits/a-policy/policy: cannot be written (Not a directory)\n" in capsys.readouterr().err
 
 
 def test_a_run_s_configuration_is_no_stage_s(finished: Path) -> None:

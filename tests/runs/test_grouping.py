@@ -8,7 +8,7 @@ import pytest
 
 import tailo_pl.callbacks
 from tailo_pl.config.compose import composed_config
-from tailo_pl.runs.grouping import CALLBACKS_WITHOUT_EFFECT, group_key, outcome, seeds, telling_names
+from tailo_pl.runs.grouping import CALLBACKS_WITHOUT_EFFECT, group_key, in_short, outcome, seeds, telling_names, told
 
 
 def config(*overrides: str) -> dict[str, Any]:
@@ -75,6 +75,24 @@ def test_a_knob_is_named_once() -> None:
     assert telling_names(members) == ["preset.rollout.episodes"]
     members = [outcome(config()), outcome(config("callbacks.rollout.episodes=3"))]
     assert telling_names(members) == ["callbacks.rollout.episodes"]
+
+
+def test_a_class_is_named_and_not_the_arguments_that_come_with_it() -> None:
+    members = [outcome(config(f"head={name}")) for name in ("regression", "censored", "mixture")]
+    names = telling_names(members)
+    assert names == ["head.class_path"]
+    assert [told(names[0], member[names[0]], in_short(names)) for member in members] == [
+        "head=Regression",
+        "head=Gaussian",
+        "head=Mixture",
+    ]
+    members.append(outcome(config("head=gaussian")))  # the same class, with another argument
+    assert telling_names(members) == ["head.class_path", "head.likelihood"]
+
+
+def test_short_names_are_told_apart() -> None:
+    names = ["method.alpha", "setting.alpha", "preset.network.hidden", "callbacks.mine.class_path"]
+    assert list(in_short(names).values()) == ["method.alpha", "setting.alpha", "network.hidden", "mine"]
 
 
 def test_the_callbacks_without_effect_are_those_that_say_so() -> None:

@@ -88,7 +88,7 @@ def test_runs_that_differ_in_their_seed_are_one_row(tmp_path: Path) -> None:
     make_run(tmp_path, "again", 80.0, 0)  # the same run twice counts once
     (row,) = gather([tmp_path])
     assert (row.score, row.score_std, row.seeds, row.failed, row.cpu_seconds) == (85.0, 5.0, [0, 1], 0, 30.0)
-    assert row.options == ""
+    assert row.options == [] and row.differs == ""
     assert row.cells()[5:8] == ["85.0 ± 5.0", "good", "0,1"]
 
 
@@ -98,9 +98,9 @@ def test_other_values_and_other_data_are_other_rows(tmp_path: Path) -> None:
     make_run(tmp_path, "c", 60.0, 0, data="d1")
     rows = gather([tmp_path, tmp_path])  # given twice, read once
     assert sorted((row.options, row.score, row.data) for row in rows) == [
-        ("method.alpha=1.25", 60.0, "d1"),
-        ("method.alpha=1.25", 80.0, "d0"),
-        ("method.alpha=2.0", 70.0, "d0"),
+        (["method.alpha=1.25"], 60.0, "d1"),
+        (["method.alpha=1.25"], 80.0, "d0"),
+        (["method.alpha=2.0"], 70.0, "d0"),
     ]
 
 
@@ -110,8 +110,8 @@ def test_precision_makes_another_row_and_devices_threads_and_loggers_do_not(tmp_
     make_run(tmp_path, "c", 70.0, 0, trainer={"precision": "bf16-mixed", "devices": 1})
     rows = gather([tmp_path])
     assert [(row.options, row.seeds, row.score) for row in rows] == [
-        ("trainer.precision=32-true", [0, 1], 85.0),
-        ("trainer.precision=bf16-mixed", [0], 70.0),
+        (["trainer.precision=32-true"], [0, 1], 85.0),
+        (["trainer.precision=bf16-mixed"], [0], 70.0),
     ]
 
 
@@ -120,9 +120,9 @@ def test_a_stages_value_is_named_where_the_methods_own_do_not_tell_rows_apart(tm
     make_run(tmp_path, "b", 70.0, 0, alpha=2.0)
     make_run(tmp_path, "c", 60.0, 0, alpha=2.0, rate=9.0)
     assert [row.options for row in gather([tmp_path])] == [
-        "method.alpha=1.25 method.stages.policy.rate=0.1",
-        "method.alpha=2.0 method.stages.policy.rate=0.1",
-        "method.alpha=2.0 method.stages.policy.rate=9.0",
+        ["method.alpha=1.25", "method.stages.policy.rate=0.1"],
+        ["method.alpha=2.0", "method.stages.policy.rate=0.1"],
+        ["method.alpha=2.0", "method.stages.policy.rate=9.0"],
     ]
 
 
@@ -130,9 +130,9 @@ def test_failed_runs_count_with_zero_and_runs_without_a_score_have_none(tmp_path
     make_run(tmp_path, "a", 80.0, 0)
     make_run(tmp_path, "b", 0.0, 1)
     make_run(tmp_path, "c", None, 0, alpha=0.5)
-    by_options = {row.options: row for row in gather([tmp_path])}
-    assert (by_options["method.alpha=1.25"].score, by_options["method.alpha=1.25"].failed) == (40.0, 1)
-    assert by_options["method.alpha=0.5"].score is None
+    by_options = {row.differs: row for row in gather([tmp_path])}
+    assert (by_options["alpha=1.25"].score, by_options["alpha=1.25"].failed) == (40.0, 1)
+    assert by_options["alpha=0.5"].score is None
 
 
 def test_formats(tmp_path: Path) -> None:
@@ -191,18 +191,37 @@ def test_nothing_to_show(tmp_path: Path) -> None:
         gather([tmp_path])
 
 
+def shown_at_80_columns(folder: Path) -> tuple[str, list[str]]:
+    """What a terminal shows, and the lines of a pipe."""
+    code = f"import sys; from tailo_pl.cli import main; main(['table', {str(folder)!r}])"
+    shown = re.sub(r"\x1b\[[\d;]*m", "", on_terminal(code, columns=80))
+    assert max(map(len, shown.splitlines())) <= 80
+    piped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    return shown, piped.splitlines()
+
+
 def test_at_80_columns_every_name_and_number_is_whole(tmp_path: Path) -> None:
     for seed in range(2):
         make_run(tmp_path, f"20261117-120000-seed{seed}", 80.0 + seed, seed)
     make_run(tmp_path, "b", 70.0, 0, alpha=2.0)
     make_run(tmp_path, "c", None, 0, alpha=0.5, rate=9.0)
-    code = f"import sys; from tailo_pl.cli import main; main(['table', {str(tmp_path)!r}])"
-    shown = re.sub(r"\x1b\[[\d;]*m", "", on_terminal(code, columns=80))
-    assert max(map(len, shown.splitlines())) <= 80
-    assert "80.5 ± 0.5" in shown and "tailo" in shown and "env hopper, setting standard" in shown
-    piped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    heading, *lines = piped.splitlines()[1:]
+    shown, (title, heading, *lines) = shown_at_80_columns(tmp_path)
+    for whole in (title, "20261117-120000-seed0 and 1 more", "80.5 ± 0.5", "alpha=1.25", "alpha=2.0", "│ 0,1 "):
+        assert whole in shown
+    assert title == "env hopper, setting standard, method tailo, preset fast"
     assert len(lines) == 3 and heading.split()[:3] == ["options", "score", "verdict"]
+
+
+def test_also_where_runs_differ_in_much(tmp_path: Path) -> None:
+    """As many values as versions of the project differ in."""
+    for number in range(1, 4):
+        many = {f"a_long_name_{at}": number for at in range(9)}
+        make_run(tmp_path, f"run-of-a-long-name-{number}", 100.0 * number, 0, source=many)
+    shown, (_, heading, *lines) = shown_at_80_columns(tmp_path)
+    for number in range(1, 4):
+        assert f"│ run-of-a-long-name-{number} " in shown and f"│ {100.0 * number:5.1f} │" in shown
+    assert len(lines) == 3 and heading.split()[:3] == ["options", "score", "seeds"]
+    assert all(f"a_long_name_5={number} and 3 more" in line for number, line in enumerate(lines, 1))
 
 
 def test_the_verdict_stands_where_the_score_does_not_tell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

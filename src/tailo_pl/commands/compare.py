@@ -26,8 +26,9 @@ def compare(overrides: tuple[str, ...], out: Path) -> None:
 
     For example: tailo compare env=hopper methods=tailo,bc,smodice seeds=3
     """
-    from tailo_pl.commands.console import show_report, show_table
+    from tailo_pl.commands.console import show_report
     from tailo_pl.commands.making import making_data
+    from tailo_pl.commands.runs_table import show_table
     from tailo_pl.report.writing import require_writable, write_report
     from tailo_pl.runs import comparison
     from tailo_pl.runs.table import gather

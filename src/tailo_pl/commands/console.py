@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.filesize import decimal
-from rich.markup import escape
 from rich.table import Table
 
 from tailo_pl.commands.judgement import show_verdict
-from tailo_pl.runs.table import COLUMNS, Row
 from tailo_pl.screen import console, counted, is_plain, show
 
 if TYPE_CHECKING:  # tables and reports need none of it, and it takes seconds to import
@@ -117,34 +115,6 @@ def show_evaluation(evaluation: Evaluation, run_dir: Path, *, as_json: bool = Fa
         known = sorted(step for step in steps if step is not None)
         when = f", half of them by step {known[len(known) // 2]}" if known else ""
         console().print(f"{name}: done in {len(known)} of {len(steps)}{when}", highlight=False, soft_wrap=True)
-
-
-def show_table(rows: list[Row]) -> None:
-    """The outcome of `tailo table`, at any width: what is the same in all rows stands above them, columns that say
-    nothing are left out, and long cells are folded."""
-    cells = [row.cells() for row in rows]
-    same = [at for at in range(4) if len(rows) > 1 and len({line[at] for line in cells}) == 1]
-    hidden = {"data"}
-    if all(row.score is not None and set(row.verdicts) == {"good"} for row in rows):
-        hidden.add("verdict")
-    if not is_plain() and console().width < 100:
-        hidden.add("CPU s")
-    shown = [
-        at
-        for at, column in enumerate(COLUMNS)
-        if column not in hidden and at not in same and any(line[at] for line in cells)
-    ]
-    table = Table(title=", ".join(f"{COLUMNS[at]} {cells[0][at]}" for at in same) or None)
-    for at in shown:
-        table.add_column(
-            COLUMNS[at],
-            justify="right" if COLUMNS[at] in ("score", "failed", "held out", "CPU s") else "left",
-            no_wrap=COLUMNS[at] in ("score", "verdict", "held out", "method", "failed"),
-            overflow="fold",
-        )
-    for line in cells:
-        table.add_row(*(escape(line[at]) for at in shown))
-    show(table)
 
 
 def show_report(written: Written) -> None:

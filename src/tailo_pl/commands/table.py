@@ -18,7 +18,7 @@ from tailo_pl.commands.options import PATH, trusting
 @trusting
 def table(runs: tuple[Path, ...], form: Literal["rich", "csv", "markdown", "json"]) -> None:
     """Finished runs side by side, mean ± std over seeds."""
-    from tailo_pl.commands.console import show_table
+    from tailo_pl.commands.runs_table import show_table
     from tailo_pl.runs.table import gather, written
 
     rows = gather(list(runs))

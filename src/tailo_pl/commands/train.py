@@ -43,7 +43,7 @@ def train(arguments: tuple[str, ...], strict: bool) -> None:
             raise UserError("train: --strict given with -m, expected it with a single run")
         sweep(readable(arguments, sweep=True))
     elif any(argument.startswith("-") for argument in arguments):  # what is there is shown, nothing is run
-        through_hydra(list(arguments))
+        through_hydra([one if "=" not in one else readable([one])[0] for one in arguments])
     else:
         # Not through Hydra, which would make a folder of its own before anything is checked.
         overrides = readable(arguments)

@@ -9,6 +9,7 @@ from pathlib import Path
 from tailo_pl.config.choices import choice_file, choices, folders, groups
 
 WIDTH = 80
+_NAMES = 17  # columns for the names of choices, where none is longer
 _INTRODUCTION = """\
 Usage: tailo train [KEY=VALUE]...
 
@@ -22,6 +23,7 @@ Usage: tailo train [KEY=VALUE]...
 
 Options:
   -m, --multirun         Run every combination of values separated by commas.
+  --strict               End with status 3 where the verdict on the run is bad.
   -c, --cfg job          Show the composed configuration, run nothing.
       --resolve          With --cfg: follow every reference.
   -p, --package GROUP    With --cfg: only this part of it.
@@ -34,7 +36,8 @@ _GROUPS = {
     "method": "how the policy is learnt",
     "env": "where it is scored; none: nowhere",
     "source": "where the data comes from",
-    "setting": "how TS (the expert's states) and TA (your logs) are cut from it",
+    "setting": "how TS (the expert's states) and TA (your logs) are cut from it;\n"
+    "  where none is named, env or source names one",
     "preset": "how much is spent on it",
     "head": "what the policy predicts",
     "trainer": "which device",
@@ -50,17 +53,18 @@ def train_help() -> str:
     parts = [_INTRODUCTION]
     for group in [*(name for name in _GROUPS if name in groups()), *(set(groups()) - set(_GROUPS))]:
         about = f": {_GROUPS[group]}" if group in _GROUPS else ""
-        parts.append(f"{group}={about}\n" + "".join(_choice(group, name, chosen) for name in choices(group)))
+        column = max(_NAMES, *(len(name) + 1 for name in choices(group)))
+        parts.append(f"{group}={about}\n" + "".join(_choice(group, name, chosen, column) for name in choices(group)))
     parts.append(f"Values:\n{_values()}\n  and every key that `tailo train --cfg job` shows, e.g. method.alpha=2\n")
     return "\n".join(parts)
 
 
-def _choice(group: str, name: str, chosen: dict[str, str]) -> str:
+def _choice(group: str, name: str, chosen: dict[str, str], column: int) -> str:
     said = _first_sentence(choice_file(group, name))
     if chosen.get(group) == name:
         said = f"(default) {said}"
-    lines = textwrap.wrap(said, WIDTH - 20) or [""]
-    return "".join(f"  {name if at == 0 else '':17} {line}".rstrip() + "\n" for at, line in enumerate(lines))
+    lines = textwrap.wrap(said, WIDTH - column - 3) or [""]
+    return "".join(f"  {name if at == 0 else '':{column}} {line}".rstrip() + "\n" for at, line in enumerate(lines))
 
 
 def _first_sentence(path: Path) -> str:
@@ -76,7 +80,9 @@ def _first_sentence(path: Path) -> str:
 
 
 def _defaults() -> dict[str, str]:
-    return dict(re.findall(r"^  - (\w+): (\w+)", _train_file(), re.MULTILINE))
+    found = dict(re.findall(r"^  - (\w+): (\w+)", _train_file(), re.MULTILINE))
+    del found["setting"]  # env and source choose another
+    return found
 
 
 def _values() -> str:

@@ -130,7 +130,9 @@ def unknown_key(key: str, config: DictConfig) -> str:
     from omegaconf import OmegaConf
 
     there: Any = OmegaConf.to_container(config)
-    return f"{key}: unknown key{_near(key, _keys(there))}; `tailo train --cfg job` lists the keys there are"
+    group = key.split(".")[0]
+    beside = [name for name in _keys(there) if name.startswith(f"{group}.")]
+    return f"{key}: unknown key{_near(key, beside)}; `tailo train --cfg job` lists the keys there are"
 
 
 def key_of(override: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailo_pl.report.reading import RunRecord
-from tailo_pl.runs.grouping import group_key, outcome, seeds, telling_names
+from tailo_pl.runs.grouping import group_key, in_short, outcome, seeds, telling_names, told
 
 _TASK = ("env", "source", "setting")  # groups of a configuration that make the task; all else makes the arm
 _TASK_NAMES, _ARM_NAMES = ("env", "setting"), ("method", "preset")
@@ -84,6 +84,7 @@ def _labels(members: Mapping[str, Values], named: tuple[str, ...]) -> dict[str, 
     telling = {name: telling_names(alike)[:_MOST_SHOWN] for name, alike in twins.items()}
     labels = {}
     for key, values in members.items():
-        shown = [f"{name.split('.', 1)[-1]}={values.get(name, 'none')}" for name in telling[base[key]]]
+        names = telling[base[key]]
+        shown = [told(name, values.get(name), in_short(names)) for name in names]
         labels[key] = ", ".join([base[key], *shown])
     return labels

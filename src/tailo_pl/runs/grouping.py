@@ -5,7 +5,7 @@ Without torch: what only shows runs starts without it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +21,7 @@ _WITHOUT_EFFECT = frozenset(
         *(f"trainer.{option}" for option in TRAINER_WITHOUT_EFFECT),
     }
 )
+_CLASS = ".class_path"
 _SEEDS = ("seed", "discriminator_seed")
 # Values that follow from others: from the knobs of method and preset, and the data from its source and setting.
 _REPEATED = ("method.stages.", "callbacks.", "trainer.val_check_interval", "data.fingerprint")
@@ -58,12 +59,27 @@ def telling_names(members: Sequence[Mapping[str, Any]]) -> list[str]:
     """
     names = dict.fromkeys(name for member in members for name in member)
     differing = [name for name in names if _differ(members, name)]
-    chosen = [name for name in differing if not name.startswith(_REPEATED)]
+    chosen = [name for name in differing if not name.startswith(_REPEATED) and not _of_class(members, name)]
     alike: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for member in members:
         alike[repr([member.get(name) for name in chosen])].append(member)
     repeated = (name for name in differing if name.startswith(_REPEATED))
     return [*chosen, *(name for name in repeated if any(_differ(group, name) for group in alike.values()))]
+
+
+def in_short(names: Sequence[str]) -> dict[str, str]:
+    """Names of values as people say them where the whole ones need not be typed: `alpha`, and `head` for the class of
+    the head. Two that would then be the same stay whole."""
+    short = {name: name.removesuffix(_CLASS) for name in names}
+    short = {name: one.split(".", 1)[-1] for name, one in short.items()}
+    counts = Counter(short.values())
+    return {name: one if counts[one] == 1 else name for name, one in short.items()}
+
+
+def told(name: str, value: Any, short: Mapping[str, str]) -> str:
+    """A value with its short name: `alpha=2`, `head=Gaussian`."""
+    shown = str(value).rpartition(".")[2] if name.endswith(_CLASS) else value
+    return f"{short[name]}={'none' if shown is None else shown}"
 
 
 def _with_effect(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -96,6 +112,21 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
+
+
+def _of_class(members: Sequence[Mapping[str, Any]], name: str) -> bool:
+    """Whether a value only follows from a class above it: each class has its own arguments."""
+    parts = name.split(".")
+    above = [".".join(parts[:depth]) + _CLASS for depth in range(1, len(parts))]
+    return any(of != name and _follows(members, name, of) for of in above)
+
+
+def _follows(members: Sequence[Mapping[str, Any]], name: str, of: str) -> bool:
+    """Whether `of` has several values, each of which brings one value of `name`."""
+    classes: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for member in members:
+        classes[repr(member.get(of))].append(member)
+    return len(classes) > 1 and not any(_differ(group, name) for group in classes.values())
 
 
 def _differ(members: Sequence[Mapping[str, Any]], name: str) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from tailo_pl.envs.reference_scores import RAW
 from tailo_pl.errors import UserError, printable
 from tailo_pl.files import read_yaml
-from tailo_pl.runs.grouping import group_key, outcome, seeds, telling_names
+from tailo_pl.runs.grouping import group_key, in_short, outcome, seeds, telling_names, told
 from tailo_pl.runs.summary import Summary, read_summary
 
 Format = Literal["csv", "markdown", "json"]
@@ -28,6 +28,7 @@ COLUMNS = (
     "run",
 )  # fmt: skip
 _GROUPS = ("env", "setting", "method", "preset")
+_MOST_SHOWN = 6  # values that set a row apart
 _FORMULA = ("=", "+", "-", "@")  # with which a cell is code to a spreadsheet
 
 
@@ -39,8 +40,10 @@ class Row:
     setting: str
     method: str
     preset: str
-    options: str
-    """what sets them apart from other rows of the same names"""
+    options: list[str]
+    """what sets them apart from other rows of the same names, as it would be typed"""
+    differs: str
+    """the first of them in short, for people"""
     score: float | None
     score_std: float | None
     reference: str
@@ -64,7 +67,7 @@ class Row:
         unit = " (return)" if self.reference == RAW.source else ""
         score = "" if self.score is None else f"{self.score:.1f}{spread}{unit}"
         seeds = ",".join(map(str, self.seeds))
-        names = [self.env, self.setting, self.method, self.preset, self.options]
+        names = [self.env, self.setting, self.method, self.preset, self.differs]
         held_out = "" if self.held_out is None else f"{self.held_out:.3g}"
         more = f" and {len(self.runs) - 1} more" if len(self.runs) > 1 else ""
         run = f"{Path(self.runs[0]).name}{more}"
@@ -107,7 +110,7 @@ def gather(paths: Iterable[Path]) -> list[Row]:
     if not groups:
         raise UserError(f"{', '.join(map(str, paths))}: no finished run found, expected folders with a summary.json")
     options = dict(zip(outcomes, _options(list(outcomes.values())), strict=True))
-    rows = [_row(list(group.values()), options[name]) for name, group in groups.items()]
+    rows = [_row(list(group.values()), *options[name]) for name, group in groups.items()]
     return sorted(rows, key=lambda row: (row.env, row.setting, row.method, row.preset, row.options))
 
 
@@ -120,7 +123,7 @@ def written(rows: list[Row], how: Format) -> str:
         return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    several = ("seeds", "verdicts", "runs")
+    several = ("options", "seeds", "verdicts", "runs")
     fields = [asdict(row) | {name: " ".join(map(str, getattr(row, name))) for name in several} for row in rows]
     writer.writerow(fields[0])
     writer.writerows(map(_inert, field.values()) for field in fields)
@@ -158,20 +161,31 @@ def _configuration(run_dir: Path) -> dict[str, Any]:
     return config
 
 
-def _options(outcomes: list[dict[str, Any]]) -> list[str]:
-    """For each outcome the values in which others of the same env, setting, method and preset differ."""
+def _options(outcomes: list[dict[str, Any]]) -> list[tuple[list[str], str]]:
+    """For each outcome the values in which others of the same env, setting, method and preset differ: as they would be
+    typed, and for people."""
     alike: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     names = [tuple(values[f"{group}.name"] for group in _GROUPS) for values in outcomes]
     for values, name in zip(outcomes, names, strict=True):
         alike[name].append(values)
     telling = {name: telling_names(others) for name, others in alike.items()}
+    short = {name: in_short(keys) for name, keys in telling.items()}
     return [
-        " ".join(f"{key}={values[key]}" for key in telling[name] if key in values)
+        (
+            [f"{key}={values[key]}" for key in telling[name] if key in values],
+            _few([told(key, values.get(key), short[name]) for key in telling[name]]),
+        )
         for values, name in zip(outcomes, names, strict=True)
     ]
 
 
-def _row(runs: list[tuple[Path, Summary]], options: str) -> Row:
+def _few(options: list[str]) -> str:
+    """Runs of other versions differ in more than anybody reads."""
+    more = [f"and {len(options) - _MOST_SHOWN} more"] if len(options) > _MOST_SHOWN else []
+    return " ".join([*options[:_MOST_SHOWN], *more])
+
+
+def _row(runs: list[tuple[Path, Summary]], options: list[str], differs: str) -> Row:
     summaries = [summary for _, summary in runs]
     first = summaries[0]
     errors = [one["stages"][-1]["quality"].get("held_out_error") for one in summaries]
@@ -183,6 +197,7 @@ def _row(runs: list[tuple[Path, Summary]], options: str) -> Row:
         method=first["method"],
         preset=first["preset"],
         options=options,
+        differs=differs,
         score=float(np.mean(scores)) if scores else None,
         score_std=float(np.std(scores)) if scores else None,
         reference=first["reference"]["source"] if first["reference"] else "",

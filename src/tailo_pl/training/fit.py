@@ -18,7 +18,7 @@ from tailo_pl.config.places import require_own_places
 from tailo_pl.config.trusted import restrict_imports
 from tailo_pl.data.datamodule import TaskData
 from tailo_pl.errors import UserError
-from tailo_pl.files import read_yaml
+from tailo_pl.files import read_yaml, reason
 from tailo_pl.models.stage import Diverged, StageModule
 from tailo_pl.training.building import FIT_FOLDER, Built
 from tailo_pl.training.step_loop import use_step_loop
@@ -71,13 +71,16 @@ def fit(arguments: list[str]) -> Fitted:
     cli = _cli([f"--config={saved}", *own, *rest], "fit")
     before = _cli_config([f"--config={saved}", *own])
     use_step_loop(cli.trainer)
+    wrote = Path(cli.trainer.log_dir or folder)
     try:
+        wrote.mkdir(parents=True, exist_ok=True)  # or it would be known after the first steps
         cli.trainer.fit(cli.model, datamodule=cli.datamodule, ckpt_path=cli.config["ckpt_path"], weights_only=True)
     except Diverged as failure:
         raise UserError(f"fit: a number is no longer finite at step {failure.step}") from failure
     except SystemExit as stop:  # Lightning's answer to Ctrl-C
         raise KeyboardInterrupt from stop
-    wrote = Path(cli.trainer.log_dir or folder)
+    except OSError as error:
+        raise UserError(f"{error.filename or wrote}: cannot be written ({reason(error)})") from error
     built = Built(cli.trainer, cli.model, cli.datamodule)
     return Fitted(stage, saved, wrote, before, _plain(cli.config), built)
 
