@@ -1,7 +1,8 @@
-"""Trials on the real thing: which policy to try next, kept in a file; and what is advised of stored scores."""
+"""Trials on the real thing: which policy to try next, kept in a file; and which of several runs is advised."""
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from tailo_pl.cli import main
 from tailo_pl.errors import UserError
-from tailo_pl.runs.advice import Choice, Judged, Told, best, told_apart
+from tailo_pl.runs.advice import Judged, Told, told_apart
 from tailo_pl.runs.trials import Candidate, in_order, parse_trial, read_trials
 
 
@@ -61,14 +62,6 @@ def test_a_damaged_file_is_one_line(text: str, tmp_path: Path) -> None:
         read_trials(tmp_path / "trials.json")
 
 
-def test_more_weight_where_ts_goes_is_advised_only_where_it_gains() -> None:
-    own, little = Choice(1.25, 0.98, 0.60, 1.0, 30.0), Choice(2.0, 0.98, 0.61, 1.0, 25.0)
-    most, thin = Choice(4.0, 0.98, 0.95, 1.0, 20.0), Choice(8.0, 0.98, 1.0, 1.0, 1.2)
-    assert best([own, little], own) is own
-    assert best([own, little, most, thin], own) is most  # one log alone is too little
-    assert best([thin, most], thin) is most
-
-
 def run_with(followed: float, error: float, level: str = "good") -> Judged:
     numbers = {"followed": followed, "held_out_error": error, "held_out_bc": 1.0}
     summary: Any = {"verdict": {"level": level, "text": "", "numbers": numbers}}
@@ -86,6 +79,12 @@ class TestToldApart:
         assert self.told(one, other) == [
             Told("method.alpha", ["4", "1.25"], "90% of the weight where TS goes, not 50%")
         ]
+
+    def test_weight_of_first_steps_counts_where_there_is_less_of_it(self) -> None:
+        late = Judged(Path("late"), copy.deepcopy(run_with(0.95, 0.2).summary))
+        late.summary["verdict"]["numbers"]["followed_at_first"] = 0.35
+        one, other = (late, {"method.gamma": "0"}), (run_with(0.9, 0.2), {"method.gamma": "0.998"})
+        assert self.told(one, other)[0].values == ["0.998", "0"]
 
     def test_by_the_verdict(self) -> None:
         tailo, bc = {"method": "tailo", "method.alpha": "4", "head": "a"}, {"method": "bc", "head": "a"}
@@ -117,6 +116,8 @@ def test_advice_on_a_run(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFi
     out = capsys.readouterr().out
     assert f"try {run_dir} next" in out and "1 of 2" in out and "nothing is trained for this" in out
     assert f"checkpoint of {run_dir}: step " in out and "not told apart" not in out  # one run differs from nothing
+    for name in ("alpha and gamma", "beta_1", "head", "method"):
+        assert f"\n{name}: " in out
     assert main(["advise", str(run_dir), "--trial", "elsewhere=1", "--trials", str(file)]) == 2
     assert main(["advise"]) == 2 and main(["advise", "nowhere"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 3

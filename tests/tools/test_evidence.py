@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.cells import result
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tailo_pl.data.settings import Task
 from tailo_pl.data.trajectories import Recording, Trajectories
+from tailo_pl.paper.cells import Cell
 from tools.evidence.analysis import correlation, kendall, regret, spearman
 from tools.evidence.changed import changed
 from tools.evidence.grid import KNOBS, RESULTS, RIGHT, WRONG, Run, grid, lines
-from tools.evidence.page import DOCS, page
+from tools.evidence.page import DOCS, NUMBERS, ledger_lines, ledger_part, page
 
 numbers = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3), st.integers(0, 1)), min_size=2, max_size=12)
 
@@ -104,4 +106,20 @@ def test_what_is_done_to_data(change: Any) -> None:
 
 def test_the_page_is_what_was_measured() -> None:
     text, _ = page(lines(RESULTS / "evidence.jsonl"), lines(RESULTS / "evidence_checks.jsonl"))
-    assert text == (DOCS / "evidence.md").read_text(), "python -m tools.evidence.page writes it anew"
+    assert (DOCS / "evidence.md").read_text().startswith(text), "python -m tools.evidence.page writes it anew"
+
+
+def test_the_ledgers_runs_count_by_task() -> None:
+    def cell(method: str, seed: int) -> Cell:
+        return Cell.of(("env=hopper", "setting=standard", f"method={method}", "preset=fast"), seed)
+
+    numbers = {"followed": 0.9, "covered": 1.0, "effective_trajectories": 20.0, "reach": 1.0}
+    records = [
+        result(cell("tailo", seed), 90.0 + seed, numbers=numbers | {"followed": 0.9 + seed / 100}) for seed in (0, 1)
+    ]
+    records += [result(cell("bc", 0), 10.0, verdict="bad"), result(cell("old", 0), 5.0, verdict=None)]
+    text = "\n".join(ledger_part(ledger_lines(records)))
+    assert "3 finished runs" in text and "1 tasks" in text  # what has no verdict says nothing of verdicts
+    assert "| good | 2 | 100% | 100% |" in text and "| bad | 1 | 11% | 0% |" in text
+    assert f"| {NUMBERS['followed'][0]} | 1.00 (" in text and " | 2 |" in text
+    assert ledger_part([]) == []

@@ -13,7 +13,14 @@ from tailo_pl.paper.cells import Cell
 from tailo_pl.paper.records import Record, add_record, cell_of, read_records
 from tools.ledger.cells import read_cells, run_missing
 from tools.ledger.documents import write_tables
-from tools.ledger.tables import budget_table, comparison_tables, equal_time_table, markdown_table, score_interval
+from tools.ledger.tables import (
+    budget_table,
+    comparison_tables,
+    equal_time_table,
+    markdown_table,
+    measured_rows,
+    score_interval,
+)
 
 SMALL = """
 - env: pointmaze
@@ -70,6 +77,17 @@ def test_only_missing_cells_are_run_and_tables_follow(tmp_path: Path, monkeypatc
     text = (tmp_path / "docs/numbers.md").read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
     assert "| pointmaze | examples | bc | fast |" in text
+
+
+def test_what_methods_came_to_is_kept_by_task() -> None:
+    def of(method: str, seed: int, score: float, *more: str) -> Record:
+        return result(Cell.of(("env=hopper", "setting=standard", f"method={method}", *more), seed), score)
+
+    cells = [of("tailo", 0, 90.0, "preset=fast"), of("tailo", 1, 100.0, "preset=fast", "threads=1")]
+    cells += [of("smodice", 0, 50.0, "method.divergence=kl"), of("bc", 0, 99.0, "preset=paper")]
+    smodice, tailo = measured_rows(cells)
+    assert (tailo.choice, tailo.score, tailo.seeds) == ("method=tailo", 95.0, 2) and tailo.low < 95 < tailo.high
+    assert (smodice.choice, smodice.env) == ("method=smodice method.divergence=kl", "hopper")
 
 
 def test_table_gives_mean_and_deviation_over_seeds() -> None:

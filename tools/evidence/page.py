@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tailo_pl.paper.records import Record, read_records
 from tailo_pl.report.drawing import draw_figures
 from tailo_pl.report.figure import Figure, Mark, Series
 from tailo_pl.runs.advice import place
@@ -57,6 +58,7 @@ def _share(name: str) -> Callable[[Line], float | None]:
 
 NUMBERS: dict[str, tuple[str, Callable[[Line], float | None]]] = {
     "followed": ("share of the weight in logs that go where TS goes", _number("followed")),
+    "followed_at_first": ("the same of the weight that first steps have", _number("followed_at_first")),
     "covered": ("share of TS's states near what carries the weight", _number("covered")),
     "ta_share": ("share of logs taken for the expert's", _number("ta_share")),
     "reach": ("reach of TA's best scores", _number("reach")),
@@ -168,16 +170,6 @@ def verdicts_part(found: Sequence[Line]) -> list[str]:
         for env in {line["env"] for line in found}
     }
     levels = [verdict(line)["level"] for line in found]
-    rows = []
-    for level in ("good", "doubtful", "unknown", "bad"):
-        own = [line for line, its in zip(found, levels, strict=True) if its == level]
-        if own:
-            works = [line["score"] >= WORKS * usual[line["env"]] for line in own]
-            right = Counter("right" if line["data"] in RIGHT else "wrong" for line in own)
-            share = np.mean([line["score"] / usual[line["env"]] for line in own])
-            rows.append(
-                [level, str(len(own)), f"{right['right']} / {right['wrong']}", f"{share:.0%}", f"{np.mean(works):.0%}"]
-            )
     misled = Counter(
         f"`{line['knob']}` on {line['data'].replace('_', ' ')} data"
         for line, its in zip(found, levels, strict=True)
@@ -190,11 +182,85 @@ def verdicts_part(found: Sequence[Line]) -> list[str]:
         f"A policy counts as working where it scores at least {WORKS:.0%} of what the default reaches on whole data in"
         " its environment.",
         "",
-        *table(["verdict", "runs", "on right / wrong data", "score, of the default's", "work"], rows),
+        *table(
+            ["verdict", "runs", "on right / wrong data", "score, of the default's", "work"],
+            _level_rows(found, levels, usual),
+        ),
         "",
         f"Verdicts that are good although the policy does not work: {listed or 'none'}.",
         "",
         "![Score and share of the weight where TS goes](pictures/evidence-followed.svg)",
+    ]
+
+
+def _level_rows(found: Sequence[Line], levels: Sequence[str], usual: Mapping[str, Any]) -> list[list[str]]:
+    """A row for each verdict: runs, those on right and wrong data, their score beside the usual one, how many work.
+
+    Args:
+        found: runs.
+        levels: their verdicts.
+        usual: score of each environment.
+    """
+    rows = []
+    for level in ("good", "doubtful", "unknown", "bad"):
+        own = [line for line, its in zip(found, levels, strict=True) if its == level]
+        if own:
+            wrong = sum(line["data"] in WRONG for line in own)
+            shares = np.array([line["score"] / usual[line["env"]] for line in own])
+            counts = (str(len(own)), f"{len(own) - wrong} / {wrong}")
+            rows.append([level, *counts, f"{shares.mean():.0%}", f"{(shares >= WORKS).mean():.0%}"])
+    return rows
+
+
+def ledger_lines(records: Iterable[Record]) -> list[Line]:
+    """Finished runs of the ledger as lines of the grid, each task an environment of its own."""
+    return [
+        {
+            "env": f"{record['env']} {record['setting']}",
+            "data": record["data"]["fingerprint"],
+            "knob": record["cell"],
+            "score": record["score"],
+            "numbers": record.get("numbers", {}),
+            "verdict": record["verdict"],
+        }
+        for record in records
+        if record["verdict"] is not None
+    ]
+
+
+def ledger_part(found: Sequence[Line]) -> list[str]:
+    """What verdicts and numbers of the ledger's runs were worth."""
+    if not found:
+        return []
+    scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for line in found:
+        scores[line["env"]][line["knob"]].append(line["score"])
+    best = {task: max(1.0, *(float(np.mean(own)) for own in cells.values())) for task, cells in scores.items()}
+    levels = [verdict(line)["level"] if line["numbers"] else line["verdict"] for line in found]
+    shown = {name: correlation(found, number) for name, (_, number) in NUMBERS.items()}
+    rows = [[NUMBERS[name][0], _interval(one), str(one.runs)] for name, one in shown.items() if not np.isnan(one.value)]
+    return [
+        "## The ledger's runs",
+        "",
+        f"{len(found)} finished runs of [the ledger](numbers.md), {len(best)} tasks with whole budgets and whichever"
+        " methods were measured, all on right data. A policy counts as working where it scores at least"
+        f" {WORKS:.0%} of the best choice on its task.",
+        "",
+        *table(
+            ["verdict", "runs", "score, of the best", "work"],
+            [[level, runs, *rest] for level, runs, _, *rest in _level_rows(found, levels, best)],
+        ),
+        "",
+        *(
+            [
+                "Rank correlation with the score, ranks taken within each task, over runs whose line has the number"
+                " (lines that were written before numbers were kept have none):",
+                "",
+                *table(["number", "correlation", "runs"], rows),
+            ]
+            if rows
+            else ["Their lines were written before the numbers behind verdicts were kept in them."]
+        ),
     ]
 
 
@@ -285,7 +351,12 @@ def figures(found: Sequence[Line], numbers: dict[str, tuple[Correlation, Correla
 
 
 def page(everything: Sequence[Line], checks: Sequence[Line]) -> tuple[str, list[Figure]]:
-    """The page and its pictures."""
+    """The page as far as the grid goes, and its pictures.
+
+    Args:
+        everything: runs of the grid.
+        checks: what was said before training.
+    """
     found = [line for line in everything if line["knob"] != CHECKPOINTS]
     numbers = predictive(found)
     envs = ", ".join(ENVS)
@@ -302,7 +373,7 @@ def page(everything: Sequence[Line], checks: Sequence[Line]) -> tuple[str, list[
         "",
         "```sh",
         "python -m tools.evidence --runs runs/evidence   # makes the runs that results/evidence.jsonl lacks",
-        "python -m tools.evidence.page                   # writes this page from it",
+        "python -m tools.evidence.page                   # writes this page from it and from results/cells",
         "```",
         "",
     ]
@@ -320,7 +391,8 @@ def page(everything: Sequence[Line], checks: Sequence[Line]) -> tuple[str, list[
 def write() -> None:
     """Write the page and its pictures."""
     text, drawn = page(lines(RESULTS / "evidence.jsonl"), lines(RESULTS / "evidence_checks.jsonl"))
-    (DOCS / "evidence.md").write_text(text)
+    ledger = ledger_part(ledger_lines(read_records(RESULTS / "cells").values()))
+    (DOCS / "evidence.md").write_text("\n".join([text, *ledger, ""]))
     with tempfile.TemporaryDirectory() as folder:
         for path in draw_figures(drawn, Path(folder)):
             if path.suffix == ".svg":

@@ -11,6 +11,7 @@ import numpy as np
 from tailo_pl.paper.cells import Cell
 from tailo_pl.paper.records import Record, cell_of
 from tailo_pl.runs.grouping import group_key, outcome, seeds
+from tailo_pl.runs.measured import Measured
 
 Cells = Sequence[Record]
 REPLICATES = 2000
@@ -132,6 +133,28 @@ def _table(tasks: Mapping[str, Mapping[str, Cells]]) -> str:
 
 def _markdown(lines: Iterable[Iterable[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def measured_rows(cells: Cells) -> list[Measured]:
+    """The score of every method on every task with preset fast, over seeds."""
+    rows = []
+    for overrides, group in _groups(cells):
+        if _method(overrides) is None or _budget(overrides):
+            continue
+        first = group[0]
+        choice = [one for one in overrides if one.startswith(("method=", "method."))]
+        scores = (_mean(group, "score"), *score_interval(group))
+        rows.append(
+            Measured(
+                first["env"],
+                first["setting"],
+                first["data"]["fingerprint"],
+                " ".join(choice),
+                *(round(score, 1) + 0.0 for score in scores),  # + 0.0: no minus zero
+                seeds=len(group),
+            )
+        )
+    return rows
 
 
 def score_interval(cells: Cells, replicates: int = REPLICATES, seed: int = 0) -> tuple[float, float]:

@@ -8,7 +8,8 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from tailo_pl.runs.advice import Choice, Judged, Told
+from tailo_pl.runs.advice import Judged, Told
+from tailo_pl.runs.suggestions import Choice, Suggestion
 from tailo_pl.runs.trials import Candidate
 from tailo_pl.screen import console, show
 
@@ -67,20 +68,50 @@ def show_checkpoint(run: Judged) -> None:
 
 
 def show_choices(run_dir: Path, everything: Sequence[Choice], own: Choice, advised: Choice) -> None:
-    """What other values of alpha and gamma would do, and which to take."""
+    """What other values of alpha and gamma would do."""
     table = Table(title=f"the weights of {escape(str(run_dir))} with other values; nothing is trained for this")
-    for column in ("alpha", "gamma", "weight where TS goes", "TS covered", "logs that carry it", ""):
+    for column in ("alpha", "gamma", "weight where TS goes", "at first", "TS covered", "logs that carry it", ""):
         table.add_column(column, justify="right")
     for one in everything:
         mark = " and ".join(name for name, this in (("own", own), ("advised", advised)) if one is this)
-        shares = (f"{one.followed:.0%}", f"{one.covered:.0%}", f"{one.trajectories:.1f}")
-        table.add_row(f"{one.alpha:g}", f"{one.gamma:g}", *shares, mark)
+        shares = (f"{one.followed:.0%}", f"{one.followed_at_first:.0%}", f"{one.covered:.0%}")
+        table.add_row(f"{one.alpha:g}", f"{one.gamma:g}", *shares, f"{one.trajectories:.1f}", mark)
     show(table)
-    if advised is own:
-        console().print("its own alpha and gamma are as good as any of these", highlight=False)
-        return
     line = (
-        f"next: the same command with method.alpha={advised.alpha:g} method.gamma={advised.gamma:g}, which reuses its "
-        f"discriminators: {advised.followed:.0%} of the weight would be where TS goes instead of {own.followed:.0%}"
+        "its own are as good as any of these"
+        if advised is own
+        else f"{advised.alpha:g} and {advised.gamma:g} rather than {own.alpha:g} and {own.gamma:g}: "
+        f"{advised.followed:.0%} of the weight would be where TS goes instead of {own.followed:.0%}, and "
+        f"{advised.followed_at_first:.0%} of it where logs begin instead of {own.followed_at_first:.0%}"
     )
+    console().print(f"alpha and gamma: {line}", highlight=False, markup=False, soft_wrap=True)
+
+
+def show_suggestions(found: Sequence[Suggestion]) -> None:
+    """What speaks for other values than a run's, or for its own."""
+    for one in found:
+        chosen = f"{one.override} rather than {one.own}" if one.override else f"{one.own} as it is"
+        console().print(f"{one.name}: {chosen} ({one.why})", highlight=False, markup=False, soft_wrap=True)
+
+
+def show_next(found: Sequence[Suggestion], weights: Choice | None, stages: Sequence[str]) -> None:
+    """What to run next, and what of it is there already.
+
+    Args:
+        found: what is suggested.
+        weights: other values of alpha and gamma, where they are advised.
+        stages: of the run, in order.
+    """
+    changed = [one for one in found if one.override]
+    whole = [one for one in changed if one.name == "method"]  # beside which the rest means nothing
+    overrides = [one.override for one in whole or changed]
+    anew = {stage for one in whole or changed for stage in one.stages}
+    if weights is not None and not whole:
+        overrides = [f"method.alpha={weights.alpha:g}", f"method.gamma={weights.gamma:g}", *overrides]
+        anew.add(stages[-1])
+    if not overrides:
+        return
+    reused = [stage for stage in stages if stage not in anew]
+    words = f", which reuses {' and '.join(reused)} and trains the rest" if reused else ""
+    line = f"next: the same command with {' '.join(overrides)}{words}"
     console().print(line, highlight=False, markup=False, soft_wrap=True)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tailo_pl.commands.options import PATH, composing
 from tailo_pl.errors import UserError
+
+if TYPE_CHECKING:
+    from tailo_pl.runs.advice import Judged
 
 
 @click.command()
@@ -18,8 +22,8 @@ from tailo_pl.errors import UserError
 def advise(given: tuple[str, ...], trials: tuple[str, ...], file: Path) -> None:
     """Choose without a simulator: tailo advise RUN or source=FILES.
 
-    Of one run: which alpha and gamma its own scores speak for. Of several: which is the most promising, and with
-    --trial which to try next on the real thing.
+    Of one run: which alpha, gamma, beta_1, head and method its own numbers and data speak for. Of several: which is the
+    most promising, and with --trial which to try next on the real thing.
     """
     from tailo_pl.runs.trials import parse_trial
 
@@ -50,8 +54,8 @@ def _of_data(overrides: list[str]) -> None:
 
 
 def _of_runs(folders: list[Path], outcomes: list[tuple[str, float]], file: Path) -> None:
-    from tailo_pl.commands.advice_table import show_agreement, show_checkpoint, show_choices, show_order, show_told
-    from tailo_pl.runs.advice import agreement, choices, chosen_of, has_scores, judged, told_apart
+    from tailo_pl.commands.advice_table import show_agreement, show_checkpoint, show_order, show_told
+    from tailo_pl.runs.advice import agreement, chosen_of, judged, told_apart
     from tailo_pl.runs.trials import Candidate, in_order, read_trials, write_trials
 
     runs = judged(folders)
@@ -70,5 +74,22 @@ def _of_runs(folders: list[Path], outcomes: list[tuple[str, float]], file: Path)
         show_agreement(runs[0].path, other.path, agreement(runs[0].path, other.path))
     show_told(told_apart(runs, [chosen_of(run.path) for run in runs]))
     show_checkpoint(runs[0])
-    if runs[0].summary["failure"] is None and has_scores(runs[0].path):
-        show_choices(runs[0].path, *choices(runs[0].path))
+    if runs[0].summary["failure"] is None:
+        _of_one(runs[0])
+
+
+def _of_one(run: Judged) -> None:
+    """What the run's own numbers and data speak for."""
+    from tailo_pl.commands.advice_table import show_choices, show_next, show_suggestions
+    from tailo_pl.runs.measured import read_measured
+    from tailo_pl.runs.suggestions import Examined, choices, suggestions
+
+    examined = Examined(run)
+    advised = None
+    if examined.experiment.weights is not None:
+        everything, own, advised = choices(examined)
+        show_choices(run.path, everything, own, advised)
+        advised = None if advised is own else advised
+    found = list(suggestions(examined, read_measured()))
+    show_suggestions(found)
+    show_next(found, advised, examined.stages)

@@ -27,6 +27,7 @@ class Sample:
 
     Args:
         states: (steps, dimensions), only dimensions that vary.
+        positions: of the steps among all of TA's.
         trajectory: of each step.
         mean: of every dimension of TA.
         std: standard deviation of every dimension.
@@ -34,6 +35,7 @@ class Sample:
     """
 
     states: NDArray[np.float32]
+    positions: NDArray[np.int64]
     trajectory: NDArray[np.int64]
     mean: Numbers
     std: Numbers
@@ -54,7 +56,8 @@ class Sample:
         std = states.std(0)
         if dimensions is not None:
             std[~np.isin(np.arange(len(std)), dimensions)] = 0.0  # as where TA does not vary
-        bare = cls(np.empty((0, 0), np.float32), np.empty(0, np.int64), states.mean(0), std, 0.0)
+        nothing = np.empty(0, np.int64)
+        bare = cls(np.empty((0, 0), np.float32), nothing, nothing, states.mean(0), std, 0.0)
         sample = bare._with(ta, positions)
         some = np.linspace(0, len(positions) - 1, min(TS_STATES, len(positions))).astype(np.int64)
         own = sample.trajectory[some]
@@ -71,7 +74,8 @@ class Sample:
 
     def _with(self, ta: Trajectories, positions: NDArray[np.int64]) -> Sample:
         trajectory = np.searchsorted(ta.offsets, positions, side="right") - 1
-        return replace(self, states=self.standardised(_rows(ta, positions)), trajectory=trajectory)
+        states = self.standardised(_rows(ta, positions))
+        return replace(self, states=states, positions=positions, trajectory=trajectory)
 
     @property
     def varying(self) -> NDArray[np.bool_]:

@@ -1,7 +1,4 @@
-"""What to choose without a simulator: between runs by their verdicts, and for the weights from stored scores.
-
-Nothing is trained: other values of alpha and gamma only weigh the same scores anew.
-"""
+"""Which of several runs to choose without a simulator, by their verdicts."""
 
 from __future__ import annotations
 
@@ -15,32 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailo_pl.config.experiment import Experiment
-from tailo_pl.data.likeness import Followers, Sample, some_states
 from tailo_pl.errors import UserError
 from tailo_pl.inputs.scores import rank_correlation
-from tailo_pl.inputs.weights import trajectory_weights
-from tailo_pl.models.yardsticks import effective_number
-from tailo_pl.runs.folder import load_run, require_same_data
+from tailo_pl.runs.folder import load_run
 from tailo_pl.runs.summary import Summary, VerdictPart, read_summary
-from tailo_pl.runs.verdict import FEW_TRAJECTORIES
 
-ALPHA = (0.5, 1.25, 2.0, 4.0)
-GAMMA = (0.0, 0.9, 0.98, 0.998)
 _LEVELS = {"good": 0, "unknown": 1, "doubtful": 1, "bad": 2}
-_AS_GOOD = 0.03  # of the weight: a smaller gain is none
+AS_GOOD = 0.03  # of the weight: a smaller gain is none
 _CLOSER = 0.1  # of a held-out error: a smaller gain is none
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Values of alpha and gamma, and what they make of a run's scores."""
-
-    alpha: float
-    gamma: float
-    followed: float
-    covered: float
-    trajectories: float
-    """that carry the weight"""
 
 
 @dataclass(frozen=True)
@@ -63,8 +42,13 @@ class Judged:
 
 def promise(verdict: VerdictPart) -> float:
     """From 0 to 1: the share of the weight in logs that go where TS goes, less where the verdict is worse."""
-    share = verdict["numbers"].get("followed", 0.5)
-    return share * {0: 1.0, 1: 0.75}.get(_LEVELS.get(verdict["level"], 1), 0.1)
+    return where_ts_goes(verdict["numbers"]) * {0: 1.0, 1: 0.75}.get(_LEVELS.get(verdict["level"], 1), 0.1)
+
+
+def where_ts_goes(numbers: Mapping[str, float]) -> float:
+    """The share of the weight in logs that go where TS goes, or of the weight of first steps where that is smaller; a
+    half where neither is known."""
+    return min(numbers.get("followed", 0.5), numbers.get("followed_at_first", 1.0))
 
 
 def beside_bc(numbers: Mapping[str, float]) -> float:
@@ -76,7 +60,7 @@ def beside_bc(numbers: Mapping[str, float]) -> float:
 
 def place(verdict: VerdictPart) -> tuple[float, float]:
     """What runs are ordered by, the smallest first: their promise; between equals the held-out error decides."""
-    return -round(promise(verdict) / _AS_GOOD), beside_bc(verdict["numbers"])
+    return -round(promise(verdict) / AS_GOOD), beside_bc(verdict["numbers"])
 
 
 def judged(paths: Sequence[Path]) -> list[Judged]:
@@ -148,7 +132,7 @@ def _why(one: VerdictPart, other: VerdictPart) -> str:
     if place(one)[0] != place(other)[0]:
         if one["level"] != other["level"]:
             return f"verdict {one['level']}, not {other['level']}"
-        shares = (verdict["numbers"].get("followed", 0.5) for verdict in (one, other))
+        shares = (where_ts_goes(verdict["numbers"]) for verdict in (one, other))
         return "{:.0%} of the weight where TS goes, not {:.0%}".format(*shares)
     errors = [beside_bc(verdict["numbers"]) for verdict in (one, other)]
     if errors[1] - errors[0] > _CLOSER * errors[1]:
@@ -156,52 +140,23 @@ def _why(one: VerdictPart, other: VerdictPart) -> str:
     return ""
 
 
-def choices(run_dir: Path) -> tuple[list[Choice], Choice, Choice]:
-    """What other alphas and gammas would make of a run's scores.
-
-    Returns:
-        All of them, the run's own, and the advised one.
-    """
-    experiment = load_run(run_dir)
-    require_same_data(run_dir, experiment)
-    scores = stored_scores(run_dir, experiment)
-    weights = experiment.weights
-    assert weights is not None
-    task = experiment.task
-    sample, states = Sample.of(task.ta, dimensions=task.compared), some_states(task.ts)
-    followers = Followers(states, task.ta, sample)
-
-    def choice(alpha: float, gamma: float) -> Choice:
-        made = trajectory_weights(scores, task.ta.offsets, alpha=alpha, gamma=gamma, kind=weights.kind)
-        shares = np.add.reduceat(made, task.ta.offsets[:-1], dtype=np.float64)
-        covers = sample.weighted(task.ta, made).covers(states)
-        return Choice(alpha, gamma, followers.share(shares), covers, effective_number(shares))
-
-    own = choice(weights.alpha, weights.gamma)
-    grid = [(alpha, gamma) for alpha in ALPHA for gamma in GAMMA if (alpha, gamma) != (own.alpha, own.gamma)]
-    everything = [own, *(choice(*values) for values in grid)]
-    return everything, own, best(everything, own)
+def agreement(one: Path, other: Path) -> float | None:
+    """Spearman's correlation of the logs' mean scores of two runs on the same data; None: it cannot be told."""
+    experiments = [load_run(one), load_run(other)]
+    if experiments[0].fingerprint != experiments[1].fingerprint:
+        return None
+    ta = experiments[0].task.ta
+    means = [
+        ta.mean(stored_scores(path, each, each.weights.scores))
+        for path, each in zip((one, other), experiments, strict=True)
+        if each.weights is not None
+    ]
+    return rank_correlation(*means) if len(means) == 2 else None
 
 
-def best(everything: Sequence[Choice], own: Choice) -> Choice:
-    """The choice with most of the weight where TS goes, carried by enough logs; the run's own unless another gains."""
-    carried = [one for one in everything if one.trajectories >= FEW_TRAJECTORIES]
-    most = max(carried or everything, key=lambda one: (one.followed, one.covered, one.trajectories))
-    enough = own.trajectories >= FEW_TRAJECTORIES or not carried
-    return own if enough and most.followed <= own.followed + _AS_GOOD else most
-
-
-def has_scores(run_dir: Path) -> bool:
-    """Whether a run weighs TA by scores."""
-    return load_run(run_dir).weights is not None
-
-
-def stored_scores(run_dir: Path, experiment: Experiment) -> NDArray[Any]:
-    """The scores a run's weights were made of."""
-    weights = experiment.weights
-    if weights is None:
-        raise UserError(f"{run_dir}: method {experiment.names['method']} weights nothing by scores, nothing to choose")
-    path = run_dir / weights.scores / "scores.npy"
+def stored_scores(run_dir: Path, experiment: Experiment, stage: str) -> NDArray[Any]:
+    """The scores that a stage of a run gave every step of TA."""
+    path = run_dir / stage / "scores.npy"
     try:
         scores = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
@@ -211,13 +166,3 @@ def stored_scores(run_dir: Path, experiment: Experiment) -> NDArray[Any]:
             f"{path}: shape {scores.shape} found, expected {experiment.task.ta.steps} finite numbers as in TA"
         )
     return np.asarray(scores)
-
-
-def agreement(one: Path, other: Path) -> float | None:
-    """Spearman's correlation of the logs' mean scores of two runs on the same data; None: it cannot be told."""
-    experiments = [load_run(one), load_run(other)]
-    if experiments[0].fingerprint != experiments[1].fingerprint or any(each.weights is None for each in experiments):
-        return None
-    ta = experiments[0].task.ta
-    means = [ta.mean(stored_scores(path, each)) for path, each in zip((one, other), experiments, strict=True)]
-    return rank_correlation(means[0], means[1])

@@ -1,0 +1,97 @@
+"""What methods came to on data of the project, by which another one may be advised.
+
+`measured.jsonl` beside this is written from the ledger's cells by `python -m tools.ledger --tables`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+from tailo_pl.runs.summary import Summary
+
+FILE = "measured.jsonl"
+_LIKE = {True: "standard", False: "examples"}  # settings of the project, by whether TS has trajectories
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The score of one choice on one task, over seeds, with its 95 % interval.
+
+    Args:
+        env: the environment.
+        setting: how TS and TA were cut.
+        data: fingerprint of both.
+        choice: the method with its options, as overrides.
+    """
+
+    env: str
+    setting: str
+    data: str
+    choice: str
+    score: float
+    low: float
+    high: float
+    seeds: int
+
+    def __str__(self) -> str:
+        seeds = f"{self.seeds} seed{'s' * (self.seeds > 1)}"
+        return f"{self.choice} {self.score:g} ({self.low:g} to {self.high:g}, {seeds})"
+
+
+def read_measured() -> list[Measured]:
+    """All that there is."""
+    lines = files(__package__).joinpath(FILE).read_text().splitlines()
+    return [Measured(**json.loads(line)) for line in lines]
+
+
+def better_method(measured: Sequence[Measured], summary: Summary, ordered: bool) -> tuple[str, str]:
+    """Whether another method than a run's was better where it matters most: on its data, else in settings like its own.
+
+    Better: by more than both intervals.
+
+    Args:
+        measured: what is known.
+        summary: of the run.
+        ordered: whether TS has trajectories.
+
+    Returns:
+        The choice to take instead, empty where there is none; and in words what speaks for it.
+    """
+    own = f"method={summary['method']}"
+    here = [one for one in measured if (one.env, one.data) == (summary["env"], summary["data"]["fingerprint"])]
+    if any(one.choice == own for one in here) and len(here) > 1:
+        known, better = _against(own, here)
+        if not better:
+            return "", f"on this data none of {len(here) - 1} others that were measured is better"
+        first = max(better, key=lambda one: one.score)
+        return first.choice, f"measured on this data: {first}, {known}"
+    setting = summary["setting"] if any(one.setting == summary["setting"] for one in measured) else _LIKE[ordered]
+    tasks: dict[tuple[str, str], list[Measured]] = defaultdict(list)
+    for one in measured:
+        if one.setting == setting:
+            tasks[one.env, one.data].append(one)
+    won, tried = defaultdict[str, list[str]](list), defaultdict[str, int](int)
+    for rows in tasks.values():
+        if any(one.choice == own for one in rows):
+            for one in rows:
+                tried[one.choice] += 1
+            for one in _against(own, rows)[1]:
+                won[one.choice].append(one.env)
+    others = len(tried) - 1
+    if others < 1:
+        return "", f"no other was measured beside it in setting {setting}"
+    often = max(won, key=lambda choice: len(won[choice]), default="")
+    if often and 2 * len(won[often]) > tried[often]:
+        where = f"{len(won[often])} of {tried[often]} tasks of setting {setting} ({', '.join(won[often])})"
+        return often, f"{often} was better on {where}"
+    return "", f"none of {others} others was better on most tasks of setting {setting}"
+
+
+def _against(own: str, rows: Sequence[Measured]) -> tuple[Measured, list[Measured]]:
+    """The row of a choice, and those that are better."""
+    known = next(one for one in rows if one.choice == own)
+    return known, [one for one in rows if one.low > known.high]
