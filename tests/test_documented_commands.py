@@ -8,14 +8,19 @@ import shlex
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from functools import partial
 from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import dedent
 
 import click
+import numpy as np
 import pytest
 from helpers.runs import SMALL, small_run
 
+import tailo_pl
+from tailo_pl import TAILO, load_policy
 from tailo_pl.cli import app, main
 from tailo_pl.config.compose import composed_config
 from tailo_pl.data.formats import write_file
@@ -72,8 +77,9 @@ def lines_of(path: Path) -> list[str]:
     return [re.sub(r"\s+#.*$", "", line).strip() for line in found]
 
 
-def _blocks(text: str) -> list[str]:
-    return re.findall(r"(?:^ {4}.*\n)+", text, re.MULTILINE) + re.findall(r"```\w*\n(.*?)```", text, re.DOTALL)
+def _blocks(text: str, language: str = r"\w*") -> list[str]:
+    fenced = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+    return re.findall(r"(?:^ {4}.*\n)+", text, re.MULTILINE) + fenced
 
 
 COMMANDS = sorted({(path.name, line) for path in PAGES if path.name not in MADE for line in lines_of(path)})
@@ -229,6 +235,40 @@ def test_it_runs(line: str, workshop: Path, capsys: pytest.CaptureFixture[str]) 
     for made in ("scores.csv", "logs.parquet", "play.mp4", f"{RUN}/export/policy.onnx"):  # by a line before
         (workshop / made).unlink(missing_ok=True)
     type_in(line, capsys)
+
+
+# Blocks of Python but those that others run: the tutorial's below, and those of extending.md in its own test.
+PYTHON = [
+    (path.name, block)
+    for path in PAGES
+    if path.name not in (*MADE, "tutorial.md", "extending.md")
+    for block in re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
+    + [
+        dedent(one)
+        for one in re.findall(r"(?:^ {4}.*\n)+", path.read_text(), re.MULTILINE)
+        if "    from tailo_pl" in one
+    ]
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "block"), PYTHON, ids=[page for page, _ in PYTHON])
+def test_python_runs(page: str, block: str, workshop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With data in place of the reader's, and few steps."""
+    few = {"pretrain_steps": 3, "formal_steps": 3, "policy_steps": 3, "overrides": ["trainer=cpu"]}
+    monkeypatch.setattr(tailo_pl, "TAILO", partial(TAILO, **few))
+    states = np.load(workshop / "logs.npz")["observations"][:50]
+    names = {"ts": states, "ta": [(states, states[:, :2] / 10)] * 4, "states": states, "observation": states[0]}
+    names |= {"load_policy": load_policy}
+    exec(here(block), names)
+    made = {name: value for name, value in names.items() if name in ("model", "action", "actions", "policy")}
+    assert made, "nothing was made"
+    for value in made.values():
+        assert not isinstance(value, np.ndarray) or np.isfinite(value).all()
+
+
+def test_python_is_found_on_the_pages_that_show_some() -> None:
+    assert {page for page, _ in PYTHON} == {"README.md", "heads.md", "index.md", "policy.md"}
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tailo_pl.data.arrays import StateActions, States, in_arrays, ta_trajectories, ts_trajectories
 from tailo_pl.errors import UserError
-from tailo_pl.files import read_json, write_json
+from tailo_pl.files import read_json, whole_folder, write_json
 from tailo_pl.policies.load import Policy, load_policy
 from tailo_pl.runs.packed import packed, unpack
 from tailo_pl.training.chatter import quiet
@@ -201,9 +201,10 @@ class TAILO:
         folder = Path(folder)
         if folder.exists():
             raise UserError(f"{folder}: already there, expected the name of a new folder")
-        shutil.copytree(self.run_dir_, folder)
         plain = {name: _plain(value) for name, value in self.get_params().items() if name != "directory"}
-        write_json(folder / _PARAMETERS, plain)
+        with whole_folder(folder) as scratch:
+            shutil.copytree(self.run_dir_, scratch, dirs_exist_ok=True)
+            write_json(scratch / _PARAMETERS, plain)
         return folder
 
     @classmethod

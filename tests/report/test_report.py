@@ -126,6 +126,8 @@ def test_seeds_their_mean_and_its_band(runs: list[Path]) -> None:
     assert list(improvement.series[0].y) == [1]
     _, turned = comparison(group_runs(records[::-1]))  # whichever comes first, the better one is named first
     assert turned.categories == improvement.categories
+    alone = comparison(group_runs([records[0], records[3]]))  # one run each: the higher score says it all
+    assert [figure.key for figure in alone] == ["comparison-iqm"]
     assert lead(groups) == (
         "On pointmaze · examples, tailo · fast scores 40.0 ± 16.3 over 3 seeds; next bc · fast (2.0)."
     )
@@ -163,6 +165,8 @@ def test_page_holds_everything_and_asks_for_nothing(contents: Contents) -> None:
     assert not re.search(r"""(src|href)=["'](?!data:|#)""", page)
     for text in ("TS (states only)", "fingerprint", "torch", "CPU seconds", "beta_1: 0.8"):
         assert text in page
+    for column, look in {"version": ' class="text"', "ended by": ' class="text"', "seconds": "", "score": ""}.items():
+        assert f'<th scope="col"{look}>{column}</th>' in page
 
 
 def test_names_from_files_are_text_and_nothing_else(copy: Path) -> None:
@@ -260,7 +264,7 @@ def test_without_an_environment_the_page_begins_with_what_the_data_says(copy: Pa
     assert contents.title == "data of source bundled" and contents.blocks[0].key == "held-out"
     assert contents.lead.startswith("Nothing was played, there is no environment: the verdict is ")
     page = render_page(contents)
-    assert "none · given" not in page and 'class="empty"' not in page and "normalised score" not in page
+    assert "none · given" not in page and "normalised score" not in page
 
 
 def test_files_of_figures_are_named_after_their_run(contents: Contents, runs: list[Path]) -> None:

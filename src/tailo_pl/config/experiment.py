@@ -128,6 +128,11 @@ def outline(config: dict[str, Any]) -> Outline:
     return Outline(config, _built(Source, config, "source"), _built(Setting, config, "setting"), _names(config))
 
 
+def read_environment(config: dict[str, Any]) -> Environment | None:
+    """The environment a configuration names; None where nothing is played."""
+    return None if config["env"].get("class_path") is None else _built(Environment, config, "env")
+
+
 def read_experiment(config: dict[str, Any], known: Outline | None = None) -> Experiment:
     """Check a composed configuration and build what it names. Reads and writes nothing.
 
@@ -141,10 +146,7 @@ def read_experiment(config: dict[str, Any], known: Outline | None = None) -> Exp
     _built(Head, config, "head")  # by its own name: within a stage a mistake in it would go by a longer one
     stages = read_stages(config["method"]["stages"])
     config = {**config, "trainer": _trainer(config["trainer"], stages)}
-    environment = None
-    if config["env"].get("class_path") is not None:
-        environment = _built(Environment, config, "env")
-    experiment = Experiment(config, known.source, known.setting, known.names, environment, stages)
+    experiment = Experiment(config, known.source, known.setting, known.names, read_environment(config), stages)
     if "task" in vars(known):
         vars(experiment)["task"] = known.task
     return experiment

@@ -93,8 +93,8 @@ def contents_of(runs: Sequence[RunRecord], title: str = "") -> Contents:
     groups = group_runs(runs)
     scored = any(run.evaluations or run.score is not None for run in runs)
     blocks = [_scores(groups) if scored else _held_out(groups)]
-    if len(runs) > 1 and scored:
-        blocks.append(Block("comparison", "Comparison of methods", figures=comparison(groups)))
+    if len(runs) > 1 and (compared := comparison(groups)):
+        blocks.append(Block("comparison", "Comparison of methods", figures=compared))
     points = max(60, min(400, _POINTS // len(runs)))
     parts = [
         _part(run, group, number, points)
@@ -200,17 +200,18 @@ def _record(run: RunRecord, key: str) -> Block:
         ("Stages", _stages(run)),
         ("Versions", [["package", "version"], *([str(a), str(b)] for a, b in table(run.summary, "versions").items())]),
     ]
+    of = f". Source of the data: {run.data.get('source')} (fingerprint {run.data.get('fingerprint')})"
     return Block(
         f"{key}-record",
         "Data, configuration, versions, timings",
-        f"Run folder: {run.path}",
+        f"Run folder: {run.path}{of if run.data else ''}",
         tables=[(title, rows) for title, rows in tables if len(rows) > 1],
         code=yaml_text(dict(run.config)),
     )
 
 
 def _data(run: RunRecord) -> list[list[str]]:
-    data, ts, ta = run.data, table(run.data, "ts"), table(run.data, "ta")
+    ts, ta = table(run.data, "ts"), table(run.data, "ta")
     rows = [["part", "trajectories", "steps", "mean return"]]
     if ts:
         rows.append(["TS (states only)", _count(ts.get("trajectories")), _count(ts.get("states")), "—"])
@@ -221,8 +222,6 @@ def _data(run: RunRecord) -> list[list[str]]:
         mean = part.get("mean_return")
         shown = f"{mean:,.1f}" if is_number(mean) else "—"
         rows.append([f"TA, {origin}", _count(part.get("trajectories")), _count(part.get("steps")), shown])
-    if data:
-        rows.append([f"source: {data.get('source')}; fingerprint {data.get('fingerprint')}", "", "", ""])
     return rows
 
 

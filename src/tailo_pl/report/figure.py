@@ -93,7 +93,7 @@ class Figure:
         title: one line.
         x_label: with unit.
         y_label: with unit.
-        series: what is drawn; empty shows `empty` instead.
+        series: what is drawn.
         kind: how.
         caption: how to read it.
         categories: names along the axis, for bars and intervals.
@@ -104,7 +104,6 @@ class Figure:
         controls: sliders; `variants` is keyed by their indices joined by commas.
         follows: key of the figure whose sliders move this one too.
         variants: what each position of the sliders shows.
-        empty: what to say when there is nothing to draw.
     """
 
     key: str
@@ -122,7 +121,6 @@ class Figure:
     controls: Sequence[Control] = ()
     follows: str = ""
     variants: Mapping[str, Variant] = field(default_factory=dict)
-    empty: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The figure as the page's script reads it; what has its default is left out."""

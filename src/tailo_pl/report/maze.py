@@ -30,13 +30,13 @@ def maze_figures(run: RunRecord, found: Findings | str, key: str, points: int) -
     """
     if not run.summary or run.config.get("env", {}).get("class_path") is None:
         return []
+    plan = _plan_of(run)
+    if plan is None:
+        return []
     from tailo_pl.runs.folder import load_run  # with all that training needs, which takes seconds to import
 
     try:
         experiment = load_run(run.path)
-        plan = None if experiment.environment is None else experiment.environment.plan
-        if plan is None:
-            return []
         states = _states(run, experiment)
         paths = _paths(experiment, run.path, (run.path / "summary.json").stat().st_mtime_ns)
     except UserError as error:
@@ -60,6 +60,17 @@ def maze_figures(run: RunRecord, found: Findings | str, key: str, points: int) -
         )
         for name, how, values in by
     ]
+
+
+def _plan_of(run: RunRecord) -> Plan | None:
+    """What its environment looks like from above, where that is known."""
+    from tailo_pl.config.experiment import read_environment
+
+    try:
+        environment = read_environment(dict(run.config))
+    except UserError:  # one of somebody's own that cannot be built here: then nothing is missing
+        return None
+    return None if environment is None else environment.plan
 
 
 def _states(run: RunRecord, experiment: Experiment) -> NDArray[Any]:

@@ -129,8 +129,11 @@ def _with_difference(label: str, one: str, other: str) -> tuple[str, str]:
     return one, other + label.removeprefix(f"{one} · {other}")
 
 
-def comparison(groups: Sequence[Group]) -> tuple[Figure, Figure]:
-    """Interquartile mean of each method over tasks and seeds, and how likely one improves on another."""
+def comparison(groups: Sequence[Group]) -> list[Figure]:
+    """Interquartile mean of each method over tasks and seeds, and how likely one improves on another.
+
+    Of one run each on one task the table says it all: what is likely takes several seeds, or several tasks.
+    """
     arms: dict[str, dict[str, NDArray[np.float64]]] = {}
     for group in groups:
         if len(group.scores):
@@ -141,29 +144,34 @@ def comparison(groups: Sequence[Group]) -> tuple[Figure, Figure]:
     for index, ours in enumerate(names):
         for theirs in names[index + 1 :]:
             shared = [task for task in arms[ours] if task in arms[theirs]]
-            if shared:
+            if sum(len(arms[one][task]) for one in (ours, theirs) for task in shared) > 2:
                 better, worse = _ordered(ours, theirs, [(arms[ours][task], arms[theirs][task]) for task in shared])
                 pairs[f"{better}  >  {worse}"] = probability_of_improvement(
                     [arms[better][task] for task in shared], [arms[worse][task] for task in shared]
                 )
     runs = {arm: _counted(sum(map(len, tasks.values())), len(tasks)) for arm, tasks in arms.items()}
-    return (
+    figures = [
         _intervals(
             "comparison-iqm", "Interquartile mean over tasks and seeds", "normalised score", means, [],
             caption="Mean of the middle half of all scores of a method; the bar is a 95 % interval from 2,000 "
             "bootstrap draws of the seeds within each task (Agarwal et al., 2021). Fewer than four scores: plain mean. "
-            "Compare methods only where they ran on the same tasks: "
-            + "; ".join(f"{arm}: {count}" for arm, count in runs.items()) + ".",
-            empty="No finished run has a score.",
+            f"Compare methods only where they ran on the same tasks: {_each(runs)}.",
         ),
         _intervals(
             "comparison-improvement", "Probability of improvement", "probability that the first scores higher", pairs,
             [Mark("x", 0.5, "no difference")], (0.0, 1.0),
             caption="How likely a run of the first method scores above a run of the second on the same task, ties "
             "half; 95 % interval as above. An interval that leaves out 0.5 speaks for a difference.",
-            empty="Needs finished runs of at least two methods on the same task.",
         ),
-    )  # fmt: skip
+    ]  # fmt: skip
+    return [figure for figure in figures if figure.series]
+
+
+def _each(runs: dict[str, str]) -> str:
+    """How many runs each method has, in few words where all have as many."""
+    if len(set(runs.values())) == 1 and len(runs) > 1:
+        return f"each has {next(iter(runs.values()))}"
+    return "; ".join(f"{arm}: {count}" for arm, count in runs.items())
 
 
 def _ordered(
@@ -187,7 +195,6 @@ def _intervals(
     x_range: tuple[float, float] | None = None,
     *,
     caption: str,
-    empty: str,
 ) -> Figure:
     values = [estimate.value for estimate in estimates.values()]
     bounds = [estimate.interval or (estimate.value, estimate.value) for estimate in estimates.values()]
@@ -195,12 +202,13 @@ def _intervals(
     series = [Series(title, [], values, low, high)] if estimates else []
     without = [name for name, estimate in estimates.items() if estimate.interval is None]
     if without:
-        caption += " One seed per task gives no interval: " + ", ".join(without) + "."
+        whose = "" if len(without) == len(estimates) else f": {', '.join(without)}"
+        caption += f" One seed per task gives no interval{whose}."
     named = [
         name if one.interval is None else f"{name}: {one.value:.3g} ({one.interval[0]:.3g} to {one.interval[1]:.3g})"
         for name, one in estimates.items()
     ]
     return Figure(
         key, title, label, "", series, kind="intervals", caption=caption, categories=named, marks=marks,
-        x_range=x_range, empty=empty,
+        x_range=x_range,
     )  # fmt: skip

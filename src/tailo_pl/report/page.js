@@ -28,7 +28,8 @@
     if (value === null || value === undefined) return "–";
     const size = Math.abs(value);
     if (size !== 0 && (size < 1e-3 || size >= 1e9)) return value.toExponential(2);
-    return value.toLocaleString("en-US", { maximumFractionDigits: size < 1 ? 4 : size < 100 ? 2 : 1 });
+    const whole = Number.isInteger(value) || size >= 100;
+    return value.toLocaleString("en-US", whole ? { maximumFractionDigits: 1 } : { maximumSignificantDigits: 3 });
   };
   const ticks = (low, high, count) => {
     const rough = (high - low) / Math.max(1, count);
@@ -121,7 +122,7 @@
     return node("path", { d: bars.join(""), ...look });
   };
 
-  const marks = (figure, plot) => {
+  const marks = (figure, plot, higher = 0) => {
     const taken = [];
     for (const [number, mark] of (figure.marks || []).entries()) {
       const dash = ["5 3", "1.5 3", "9 3 2 3"][number % 3]; // told apart
@@ -137,7 +138,7 @@
         const at = plot.x(mark.value);
         const leftwards = at > (plot.left + plot.right) / 2;
         plot.svg.append(node("line", { x1: at, x2: at, y1: plot.top, y2: plot.bottom, ...look }));
-        const place = { x: at + (leftwards ? -5 : 5), y: plot.top + 12, "text-anchor": leftwards ? "end" : "start" };
+        const place = { x: at + (leftwards ? -5 : 5), y: plot.top + 12 + higher, "text-anchor": leftwards ? "end" : "start" };
         plot.svg.append(node("text", { class: "halo", ...place }, mark.label));
       }
     }
@@ -187,13 +188,15 @@
     const most = Math.floor((width - 20) / 7);
     const titles = figure.categories.map((name) => wrapped(name, most));
     const heights = titles.map((lines) => lines.length * 15 + shown.length * 18 + 10);
-    const height = heights.reduce((sum, one) => sum + one, 0) + 58;
+    const lead = (figure.marks || []).length ? 28 : 12; // room for what a mark is called
+    const height = heights.reduce((sum, one) => sum + one, 0) + lead + 46;
     const values = shown.flatMap((one) => [...one.y, ...(one.low || []), ...(one.high || [])]);
     const across = (figure.marks || []).map((mark) => mark.value);
     let xs = figure.x_range || extent([0, ...values, ...across]) || [0, 1];
     xs = [xs[0] < 0 ? widened(xs, 0.04)[0] : 0, xs[1] > xs[0] ? xs[1] : xs[0] + 1];
-    const margin = { left: 10, right: 64, top: 12, bottom: 42 };
+    const margin = { left: 10, right: 64, top: lead, bottom: 42 };
     const plot = frame(figure, width, height, margin, xs, [0, 1], ticks(...xs, Math.max(3, Math.min(6, width / 100))), []);
+    marks(figure, plot, -16); // behind the rows, named above them
     let at = margin.top + 4;
     titles.forEach((lines, row) => {
       for (const text of lines) plot.svg.append(node("text", { class: "halo", x: margin.left, y: (at += 15) - 3 }, text));
@@ -214,7 +217,6 @@
       }
       at += 10;
     });
-    marks(figure, plot);
     return plot;
   };
 

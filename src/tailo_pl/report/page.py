@@ -16,7 +16,7 @@ from tailo_pl.report.contents import Block, Contents, RunPart
 from tailo_pl.report.figure import PALETTE, Control, Figure
 from tailo_pl.report.lead import TERMS
 
-_NUMBER = re.compile(r"[-−]?[\d.,]*\d|—|$")  # with which a cell of numbers begins
+_NUMBER = re.compile(r"[-−]?[\d,]*\d(\.\d+)?(?![.\d])|—|$")  # with which a cell begins that is no text or version
 VIDEO_TYPES = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
 
 
@@ -155,12 +155,10 @@ def _table(title: str, rows: list[list[str]]) -> str:
 def _figure(figure: Figure, level: int) -> str:
     key = escape(figure.key)
     controls = "".join(_control(figure, index, control) for index, control in enumerate(figure.controls))
-    drawing = '<div class="drawing"></div><div class="legend"></div>'
-    if not figure.series:
-        drawing = f'<p class="empty">{escape(figure.empty or "Nothing to draw.")}</p>'
     return (
         f'<figure id="{key}" data-figure="{key}"><h{level}>{escape(figure.title)}</h{level}>'
-        f'{f"<div class=controls>{controls}</div>" if controls else ""}{drawing}<dl class="facts"></dl>'
+        f"{f'<div class=controls>{controls}</div>' if controls else ''}"
+        '<div class="drawing"></div><div class="legend"></div><dl class="facts"></dl>'
         f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
     )
 

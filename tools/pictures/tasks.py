@@ -1,30 +1,14 @@
-"""The pictures of the README and the documentation: made from the ledger, from bundled data and from finished runs.
-
-python tools/pictures.py                   # scores, from the ledger
-python tools/pictures.py data              # the tasks antmaze and kitchen, from their data
-tailo train env=walker2d name=picture
-python tools/pictures.py walker runs/walker2d/standard/tailo/picture
-python tools/pictures.py tutorial runs/pointmaze/given/tailo/tutorial      # of the tutorial's own commands
-"""
+"""What is in the data of a task, and what was learnt from it."""
 
 from __future__ import annotations
 
-import argparse
-import shutil
-import subprocess
-import tempfile
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
-from numpy.typing import NDArray
-
-matplotlib.use("Agg")
 from matplotlib import pyplot
 from matplotlib.patches import Rectangle
-from playwright.sync_api import sync_playwright
+from numpy.typing import NDArray
 
 from tailo_pl.commands.catalogue import bundled
 from tailo_pl.envs.antmaze import AntMaze
@@ -33,7 +17,6 @@ from tailo_pl.envs.kitchen import Kitchen, positions
 from tailo_pl.envs.simulator import Drawn
 from tailo_pl.models.acting import actor
 from tailo_pl.models.policy import PolicyModule
-from tailo_pl.paper.records import read_records
 from tailo_pl.policies.render import pictures
 from tailo_pl.report.drawing import draw_figures
 from tailo_pl.report.findings import find, trajectory_figures
@@ -41,18 +24,16 @@ from tailo_pl.report.reading import read_run
 from tailo_pl.runs.folder import load_run
 from tailo_pl.runs.trained import load_module
 
-ROOT = Path(__file__).parents[1]
-OUT = ROOT / "docs/pictures"
+from .canvas import ACCENT, OTHER, OUT, panels, save
+
 FRAMES, EVERY, FROM = 8, 6, 200  # pictures of a strip, control steps between them, and before them where so many are
 WIDTH, HEIGHT = 200, 200
-PLAIN = {"env", "setting", "method", "preset", "seed", "method.divergence"}  # of a cell with nothing special about it
 PATHS = 40  # of a part of the data
 MAZE_PARTS = {
     "goal": "in the logs: to the goal, with noise",
     "random": "in the logs: random actions",
     "demonstration": "watched: one trajectory",
 }
-TASKS = ("hopper standard", "walker2d standard", "pointmaze examples")
 
 
 def strip(run_dir: Path) -> None:
@@ -86,7 +67,7 @@ def strip(run_dir: Path) -> None:
         axis.set_ylabel(title, fontsize=8)
         for spine in axis.spines.values():
             spine.set_visible(False)
-    figure.savefig(OUT / "walker.png", dpi=100)
+    save(figure, "walker.png")
     simulator.close()
 
 
@@ -99,31 +80,6 @@ def _poses(states: NDArray[Any], joints: int) -> NDArray[np.float64]:
 def _some(steps: NDArray[Any]) -> NDArray[Any]:
     """Evenly spaced steps, once the walk is under way where there is one."""
     return steps[FROM if len(steps) > FROM + FRAMES * EVERY else 0 :: EVERY][:FRAMES]
-
-
-def comparison() -> None:
-    """Scores of the methods, each with nothing but its own defaults, from the ledger."""
-    scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for known, cell in read_records(ROOT / "results/cells").items():
-        values = known.values
-        if values.keys() <= PLAIN and cell["preset"] == "fast":
-            divergence = [value for key, value in values.items() if key == "method.divergence"]
-            method = " ".join([cell["method"], *divergence])
-            scores[f"{cell['env']} {cell['setting']}"][method].append(cell["score"])
-    figure, axes = pyplot.subplots(1, len(TASKS), figsize=(9, 2.8), layout="constrained", sharex=True)
-    for axis, task in zip(axes, TASKS, strict=True):
-        ranked = sorted(scores[task].items(), key=lambda one: np.mean(one[1]))
-        names = [f"{method} ({len(values)})" for method, values in ranked]
-        means = [float(np.mean(values)) for _, values in ranked]
-        colors = ["#D55E00" if method == "tailo" else "#8aa4b8" for method, _ in ranked]
-        axis.barh(names, means, color=colors)
-        for at, (_, values) in enumerate(ranked):
-            axis.plot(values, [at] * len(values), "k.", markersize=3)
-        axis.set_title(task.replace(" ", ", setting "), fontsize=9)
-        axis.tick_params(labelsize=8)
-        axis.spines[["top", "right"]].set_visible(False)
-    axes[1].set_xlabel("score after training (points: seeds; in brackets: how many)", fontsize=8)
-    figure.savefig(OUT / "comparison.png", dpi=100)
 
 
 def weights(run_dir: Path) -> None:
@@ -140,20 +96,20 @@ def maze() -> None:
     """Antmaze from above: what the logs do, and the one trajectory that is watched."""
     source, plan = bundled("antmaze"), AntMaze().plan
     assert plan is not None
-    figure, axes = pyplot.subplots(1, 3, figsize=(9, 3.2), layout="constrained", sharex=True, sharey=True)
+    figure, axes = panels(3, 3.2)
     for axis, (part, title) in zip(axes, MAZE_PARTS.items(), strict=True):
         ta = source.part(part)
         for low_x, low_y, high_x, high_y in plan.walls:
             axis.add_patch(Rectangle((low_x, low_y), high_x - low_x, high_y - low_y, color="#c9d1d9"))
         for number in range(min(len(ta), PATHS)):
             path = ta.recording.observations[ta.rows.at(np.arange(ta.offsets[number], ta.offsets[number + 1]))]
-            axis.plot(path[:, 0], path[:, 1], linewidth=0.8, color="#D55E00" if len(ta) == 1 else "#0072B2", alpha=0.6)
+            axis.plot(path[:, 0], path[:, 1], linewidth=0.8, color=ACCENT if len(ta) == 1 else OTHER, alpha=0.6)
         axis.plot(*plan.start, "k.")
         axis.plot(*plan.circle().T, "k", linewidth=1)
         axis.set_title(title, fontsize=9)
         axis.set_aspect("equal")
         axis.tick_params(labelsize=8)
-    figure.savefig(OUT / "antmaze.png", dpi=100)
+    save(figure, "antmaze.png")
 
 
 def kitchen() -> None:
@@ -167,41 +123,5 @@ def kitchen() -> None:
     figure, axis = pyplot.subplots(figsize=(9, 1.35), layout="constrained")
     axis.imshow(np.hstack(frames))
     axis.set_axis_off()
-    figure.savefig(OUT / "kitchen.png", dpi=100)
+    save(figure, "kitchen.png")
     simulator.close()
-
-
-def tutorial(run_dir: Path) -> None:
-    """Where the weight went in the tutorial's run, and the page that reports on it."""
-    found = find(read_run(run_dir))
-    assert not isinstance(found, str), found
-    for path in draw_figures(trajectory_figures(found, "tutorial", 300)[1:], OUT):
-        path.unlink() if path.suffix == ".svg" else path.replace(OUT / "tutorial-weight.png")
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as browsers:
-        page = Path(folder) / "report.html"
-        subprocess.run(["tailo", "report", str(run_dir), "--out", str(page)], check=True)
-        browser = browsers.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        shown = browser.new_page(viewport={"width": 1100, "height": 1000})
-        shown.goto(page.as_uri())
-        shown.screenshot(path=OUT / "report.png")
-        browser.close()
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", default="ledger", choices=["ledger", "data", "walker", "tutorial"])
-    parser.add_argument("run", type=Path, nargs="?", help="for walker and tutorial")
-    given = parser.parse_args()
-    if (given.run is None) == (given.what in ("walker", "tutorial")):
-        parser.error("walker and tutorial take a run, the others none")
-    OUT.mkdir(exist_ok=True)
-    if given.what == "ledger":
-        comparison()
-    elif given.what == "data":
-        maze()
-        kitchen()
-    elif given.what == "walker":
-        strip(given.run)
-        weights(given.run)
-    else:
-        tutorial(given.run)
