@@ -1,4 +1,4 @@
-"""The error a user can cause, the range check that raises it, and text of others made fit for its line."""
+"""The error a user can cause, the range check that raises it, and words made fit for its line."""
 
 from __future__ import annotations
 
@@ -50,3 +50,10 @@ def one_line(text: object) -> str:
 def printable(text: object) -> str:
     """Text of any origin without line breaks or other characters that cannot be shown."""
     return "".join(letter if letter.isprintable() else "?" for letter in " ".join(str(text).split()))
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 trajectory`, `592 trajectories`."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun.removesuffix('y')}ies" if noun.endswith("y") else f"{number:,} {noun}s"

@@ -30,13 +30,6 @@ def console(*, stderr: bool = False) -> Console:
     return Console(file=file, color_system=None, highlight=False)
 
 
-def counted(number: int, noun: str) -> str:
-    """A number with its noun: `1 trajectory`, `592 trajectories`."""
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number:,} {noun.removesuffix('y')}ies" if noun.endswith("y") else f"{number:,} {noun}s"
-
-
 def show(table: Table) -> None:
     """Print a table: framed on a terminal, otherwise as columns set apart by spaces, one line per row."""
     from rich.console import Console

@@ -13,7 +13,8 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from tailo_pl.commands.judgement import show_verdict
-from tailo_pl.screen import console, counted, is_plain, show
+from tailo_pl.errors import counted
+from tailo_pl.screen import console, is_plain, show
 
 if TYPE_CHECKING:  # tables and reports need none of it, and it takes seconds to import
     from tailo_pl.commands.catalogue import Entry

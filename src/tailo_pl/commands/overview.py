@@ -16,6 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from tailo_pl.errors import counted
 from tailo_pl.paper.cells import Cell
 from tailo_pl.paper.claims import judge
 from tailo_pl.paper.figures import PaperFigure
@@ -23,7 +24,7 @@ from tailo_pl.paper.plan import Asked, Times
 from tailo_pl.paper.records import Record
 from tailo_pl.paper.reproduce import State
 from tailo_pl.paper.scores import scores_of
-from tailo_pl.screen import console, counted, is_plain, show
+from tailo_pl.screen import console, is_plain, show
 
 _WIDTH = 80  # of text
 _LINES = 8  # of what has happened, that stay in sight

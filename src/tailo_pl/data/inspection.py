@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tailo_pl.data.formats.survey import Survey
 from tailo_pl.data.moments import Dimensions, Moments, Numbers, blocks, plain
 from tailo_pl.data.trajectories import Trajectories
-from tailo_pl.errors import UserError
+from tailo_pl.errors import UserError, counted
 
 AT_BOUND = 1e-6
 """How near to a bound counts as at it, in parts of the range between the bounds."""
@@ -166,19 +166,21 @@ def _training(
 ) -> Iterator[str]:
     """What `tailo train` would make of it."""
     width, count = len(states.min), len(trajectories)
-    yield f"as TS: {count:,} trajectories of {trajectories.steps:,} states of {width} numbers"
+    all_of_it = counted(count, "trajectory")
+    yield f"as TS: {all_of_it} of {counted(trajectories.steps, 'state')} of {counted(width, 'number')}"
     if actions is None:
         yield "as TA: refused, no actions are recorded"
     elif count < 2:
         yield "as TA: refused, a single trajectory is recorded and at least 2 are needed"
     else:
-        yield f"as TA: {count:,} trajectories of {trajectories.steps:,} steps, actions of {len(actions.min)} numbers"
+        steps = counted(trajectories.steps, "step")
+        yield f"as TA: {all_of_it} of {steps}, actions of {counted(len(actions.min), 'number')}"
     holes = sum(states.nan) + sum(states.infinite) + (sum(actions.nan) + sum(actions.infinite) if actions else 0)
     if holes:
-        steps = f"{survey.harmed:,} steps with one" if survey and survey.harmed else "steps with one"
+        harmed = f"{counted(survey.harmed, 'step')} with one" if survey and survey.harmed else "steps with one"
         yield (
             f"refused because of numbers that are missing or not finite: {holes:,}; "
-            f"source.drop_nan=true leaves out {steps}"
+            f"source.drop_nan=true leaves out {harmed}"
         )
     if states.constant:
         yield f"{len(states.constant)} of {width} dimensions of the states are constant and say nothing: leave them out"

@@ -11,7 +11,7 @@ import torch
 from tailo_pl.config.parsing import build
 from tailo_pl.data.formats.members import member, read_member_json
 from tailo_pl.data.hub import client, is_id
-from tailo_pl.errors import UserError, one_line
+from tailo_pl.errors import UserError, counted, one_line
 from tailo_pl.files import whole_folder, write_json, write_text
 from tailo_pl.models.policy import PolicyModule
 from tailo_pl.models.stage import SCHEMA
@@ -95,12 +95,16 @@ def push(run_dir: Path, name: str, *, private: bool, scratch: Path) -> str:
     return str(commit)
 
 
+def _sizes(part: dict[str, Any], noun: str) -> str:
+    return f"{counted(part[f'{noun}s'], noun)} in {counted(part['trajectories'], 'trajectory')}"
+
+
 def card(summary: dict[str, Any], policy: PolicyModule) -> str:
     """The model card, from what the run says of itself."""
     data, name = summary["data"], summary["method"]
     outcome = "not played: no environment was named"
     if summary.get("score") is not None:
-        outcome = f"{summary['score']:.1f} ± {summary['score_std']:.1f} over {summary['episodes']} episodes"
+        outcome = f"{summary['score']:.1f} ± {summary['score_std']:.1f} over {counted(summary['episodes'], 'episode')}"
     found = summary.get("verdict")
     verdict = found.get("text") if isinstance(found, dict) else found
     stages = [f"| {one['stage']} | {one['steps']:,} | {_numbers(one['quality'])} |" for one in summary["stages"]]
@@ -124,8 +128,8 @@ def card(summary: dict[str, Any], policy: PolicyModule) -> str:
         f"- **Bounds of the actions**: low {low}; high {high}",
         f"- **Score**: {outcome}",
         *([f"- **Verdict**: {one_line(verdict)}"] if verdict else []),
-        f"- **TS**: {data['ts']['states']:,} states in {data['ts']['trajectories']:,} trajectories",
-        f"- **TA**: {data['ta']['steps']:,} steps in {data['ta']['trajectories']:,} trajectories",
+        f"- **TS**: {_sizes(data['ts'], 'state')}",
+        f"- **TA**: {_sizes(data['ta'], 'step')}",
         f"- **Data**: {one_line(data['source'])} (fingerprint `{data['fingerprint']}`)",
         f"- **Versions**: {versions}",
         "",
