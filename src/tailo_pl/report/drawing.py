@@ -123,11 +123,13 @@ def _rows(figure: Figure, axes: Axes) -> None:
             axes.annotate(f"{value:.3g}", (value, place), offset, textcoords="offset points", fontsize=7.5, va="center")
     axes.set_yticks(places, [textwrap.fill(name, 32) for name in figure.categories])
     axes.invert_yaxis()
-    axes.margins(x=0.12, y=0.3 / max(1, len(places)))
+    above = 0.6 if figure.kind == "intervals" else 0.3  # of a row: numbers stand above their points
+    axes.margins(x=0.12, y=above / max(1, len(places)))
+    axes.locator_params(axis="x", nbins=5)  # names leave little room
     if figure.x_range is not None:
         axes.set_xlim(*figure.x_range)
     _marks(figure, axes)
-    if count > 1:
+    if count > 1 or figure.marks:
         axes.legend(fontsize=7.5)
 
 
