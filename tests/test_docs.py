@@ -22,17 +22,18 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True, timeout=200)
+
+
 def build(folder: Path) -> subprocess.CompletedProcess[str]:
-    for command in (["tools/docs_pages.py"], ["-m", "zensical", "build", "--clean", "--strict"]):
-        done = subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True, timeout=200)
-        if done.returncode:
-            break
-    return done
+    return run(folder, "-m", "zensical", "build", "--clean", "--strict")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what the documentation is made from, so that the project's own folder stays as it is."""
+    """A copy of what the documentation is made from, so that the project's own folder stays as it is, with the pages
+    that are made from the project."""
     folder = tmp_path_factory.mktemp("docs")
     for name in ("docs", "tools"):
         shutil.copytree(ROOT / name, folder / name)
@@ -40,6 +41,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / name, folder / name)
     for name in ("src", "configs", "callbacks", "results"):
         (folder / name).symlink_to(ROOT / name)
+    made = run(folder, "tools/docs_pages.py")
+    assert made.returncode == 0, made.stderr
     return folder
 
 
