@@ -7,7 +7,7 @@ python -m tools.pictures tutorial RUN               # of the tutorial's own comm
 python -m tools.pictures arm FOLDER                 # in which `python examples/hand_guided_arm.py` has worked
 python -m tools.pictures checks                     # right and wrong data
 python -m tools.pictures verdicts FOLDER            # in which `python -m tools.evidence` has worked
-python -m tools.pictures heads                      # three small trainings
+python -m tools.pictures heads                      # an obstacle, passed on both sides
 python -m tools.pictures screens FOLDER             # runs of several methods and seeds, as a terminal shows them
 """
 
@@ -18,7 +18,7 @@ import tempfile
 from importlib import import_module
 from pathlib import Path
 
-ALONE = {"ledger": ["ledger.comparison"], "data": ["tasks.maze", "tasks.kitchen"]}
+ALONE = {"ledger": ["ledger.comparison"], "data": ["tasks.maze", "tasks.kitchen"], "heads": ["heads.obstacle"]}
 OF_A_FOLDER = {
     "walker": ["tasks.strip", "tasks.weights"],
     "tutorial": ["screens.tutorial"],
@@ -26,7 +26,7 @@ OF_A_FOLDER = {
     "verdicts": ["verdicts.verdicts"],
     "screens": ["screens.screens"],
 }
-IN_A_FOLDER = {"checks": ["arm.right_and_wrong"], "heads": ["heads.obstacle"]}  # one that goes again
+IN_A_FOLDER = {"checks": ["arm.right_and_wrong"]}  # one that goes again
 
 
 def draw(names: list[str], *folder: Path) -> None:
