@@ -37,6 +37,7 @@ def test_wheel_contains_configs_callbacks_and_experts(wheel: Path) -> None:
         "tailo_pl/experts/hopper.npz",
         "tailo_pl/report/page.css",
         "tailo_pl/report/page.js",
+        "tailo_pl/runs/measured.jsonl",
     } <= names
     assert not any(name.startswith(("configs/", "callbacks/", "tests/")) for name in names)
 

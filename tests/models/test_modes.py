@@ -45,6 +45,10 @@ def test_few_logs_tell_nothing(trajectories_of: Callable[..., Trajectories]) -> 
     assert two_ways(ta, Sample.of(ta)) is None
 
 
-def test_actions_that_never_change_are_one_way(trajectories_of: Callable[..., Trajectories]) -> None:
-    ta = trajectories_of(np.random.default_rng(0).normal(size=(600, 3)), [30] * 20, actions=np.ones((600, 2)))
-    assert two_ways(ta, Sample.of(ta)) == 0
+@pytest.mark.filterwarnings("error")
+def test_what_never_changes_is_no_trouble(trajectories_of: Callable[..., Trajectories]) -> None:
+    varying, constant = np.random.default_rng(0).normal(size=(600, 3)), np.ones((600, 3))
+    still = trajectories_of(varying, [30] * 20, actions=constant)
+    assert two_ways(still, Sample.of(still)) == 0
+    in_place = trajectories_of(constant, [30] * 20, actions=varying)
+    assert two_ways(in_place, Sample.of(in_place)) == pytest.approx(0, abs=0.1)

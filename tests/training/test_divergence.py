@@ -75,3 +75,6 @@ def test_a_run_records_it_and_scores_zero(
         assert not (run / "policy").exists()
     assert cli.main(["evaluate", str(run)]) == 2
     assert f"stage {stage} ended in a numerical error at step {step}" in capsys.readouterr().err
+    assert summary["verdict"]["level"] == "bad"
+    assert cli.main(["advise", str(run), str(run)]) == 0  # which has nothing to weigh, and says why
+    assert f"stage {stage} ended in a numerical error at step {step}" in capsys.readouterr().out

@@ -149,14 +149,19 @@ def agreement(one: Path, other: Path) -> float | None:
     means = [
         ta.mean(stored_scores(path, each, each.weights.scores))
         for path, each in zip((one, other), experiments, strict=True)
-        if each.weights is not None
+        if each.weights is not None and scores_path(path, each.weights.scores).exists()  # not where it diverged before
     ]
     return rank_correlation(*means) if len(means) == 2 else None
 
 
+def scores_path(run_dir: Path, stage: str) -> Path:
+    """Where a stage's scores of TA are."""
+    return run_dir / stage / "scores.npy"
+
+
 def stored_scores(run_dir: Path, experiment: Experiment, stage: str) -> NDArray[Any]:
     """The scores that a stage of a run gave every step of TA."""
-    path = run_dir / stage / "scores.npy"
+    path = scores_path(run_dir, stage)
     try:
         scores = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
