@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.paper.cells import Cell
 from tools.evidence.analysis import correlation, kendall, regret, spearman
 from tools.evidence.changed import changed
-from tools.evidence.grid import KNOBS, RESULTS, RIGHT, WRONG, Run, grid, lines
+from tools.evidence.grid import KNOBS, RESULTS, RIGHT, WRONG, Run, grid, held_out_errors, lines
 from tools.evidence.page import DOCS, NUMBERS, ledger_lines, ledger_part, page
 
 numbers = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3), st.integers(0, 1)), min_size=2, max_size=12)
@@ -123,3 +124,10 @@ def test_the_ledgers_runs_count_by_task() -> None:
     assert "| good | 2 | 100% | 100% |" in text and "| bad | 1 | 11% | 0% |" in text
     assert f"| {NUMBERS['followed'][0]} | 1.00 (" in text and " | 2 |" in text
     assert ledger_part([]) == []
+
+
+def test_errors_of_checkpoints_by_the_steps_done(tmp_path: Path) -> None:
+    """The log of a run numbers its steps from 0; a checkpoint says how many there were."""
+    log = tmp_path / "metrics.csv"
+    log.write_text("step,held_out/error,loss\n199,0.5,\n200,,1.0\n399,0.25,\n")
+    assert held_out_errors(log) == {200: 0.5, 400: 0.25}

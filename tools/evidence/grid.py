@@ -155,7 +155,7 @@ def outcome(run_dir: Path) -> dict[str, Any]:
     found = {"score": _short(summary["score"] or 0.0), "episodes": summary["episodes"]}
     found |= {"verdict": summary["verdict"]["level"], "numbers": numbers}
     if len(summary["evaluations"]) > 1:
-        errors = _held_out(next(run_dir.glob("policy/**/metrics.csv")))
+        errors = held_out_errors(next(run_dir.glob("policy/**/metrics.csv")))
         found["checkpoints"] = [
             [one["step"], errors[one["step"]], _short(one["score"])]
             for one in summary["evaluations"][:-1]  # the last is of the chosen checkpoint, not of that step
@@ -164,11 +164,11 @@ def outcome(run_dir: Path) -> dict[str, Any]:
     return found
 
 
-def _held_out(path: Path) -> dict[int, float]:
-    """Held-out error by the number of steps done."""
+def held_out_errors(path: Path) -> dict[int, float]:
+    """Held-out error by the number of steps done; the log counts them from 0."""
     with path.open() as file:
         rows = [row for row in csv.DictReader(file) if row.get("held_out/error")]
-    return {int(row["step"]): _short(float(row["held_out/error"])) for row in rows}
+    return {int(row["step"]) + 1: _short(float(row["held_out/error"])) for row in rows}
 
 
 def _short(value: float) -> float:
