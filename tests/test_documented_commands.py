@@ -257,9 +257,10 @@ def test_python_runs(page: str, block: str, workshop: Path, monkeypatch: pytest.
     """With data in place of the reader's, and few steps."""
     few = {"pretrain_steps": 3, "formal_steps": 3, "policy_steps": 3, "overrides": ["trainer=cpu"]}
     monkeypatch.setattr(tailo_pl, "TAILO", partial(TAILO, **few))
-    states = np.load(workshop / "logs.npz")["observations"][:50]
-    names = {"ts": states, "ta": [(states, states[:, :2] / 10)] * 4, "states": states, "observation": states[0]}
-    names |= {"load_policy": load_policy}
+    rng = np.random.default_rng(0)
+    states = rng.normal(size=(20, 4))  # as many numbers as in those of the run in the workshop
+    logs = [(rng.normal(size=(20, 4)), rng.uniform(-1, 1, (20, 2))) for _ in range(8)]
+    names = {"ts": states, "ta": logs, "states": states, "observation": states[0], "load_policy": load_policy}
     exec(here(block), names)
     made = {name: value for name, value in names.items() if name in ("model", "action", "actions", "policy")}
     assert made, "nothing was made"
