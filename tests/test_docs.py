@@ -93,6 +93,10 @@ def test_a_mistake_fails_the_build(folder: Path, mistake: str) -> None:
         page.write_text(text)
 
 
+def test_the_front_page_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().split()) <= 900
+
+
 def test_every_command_named_exists() -> None:
     named = {
         line.split()[1]
