@@ -23,7 +23,7 @@ from tests.helpers.arm import write_expert, write_logs
 
 from .canvas import ACCENT, OTHER, PALE, ROOT, panels, save
 
-EPISODES = 100  # as the example plays
+EPISODES = 20
 VERDICTS = {"harmful or unrelated": PALE, "useful parts": OTHER, "expert-like": ACCENT}  # those in front last
 
 
@@ -48,7 +48,7 @@ def hand_guided(folder: Path) -> None:
             label = f"{verdict} ({len(chosen)})" if at == 0 else None
             axes[1].plot(*_tips(arm, states), color=color, linewidth=0.8, label=label)
     axes[1].set_title(f"{len(logs)} logs, as tailo curate judges them", fontsize=9)
-    axes[1].legend(fontsize=6.5, loc="center left", frameon=False, handlelength=1, borderaxespad=0)
+    axes[1].legend(fontsize=7, loc="center left")
     policy = load_policy(folder / "runs/none/given/tailo/tailo/export/policy.onnx")
     random, reached = np.random.default_rng(1000), 0
     for _ in range(EPISODES):
