@@ -103,11 +103,11 @@ def right_and_wrong(folder: Path) -> None:
         except UserError:
             said = "refused"
         axis.plot(*_states(task.ta)[:, :2].T, ".", color=PALE, markersize=2, label="logs (TA)")
-        axis.plot(*_states(task.ts)[:, :2].T, ".", color=ACCENT, markersize=8, label="expert's (TS)")
+        axis.plot(*_states(task.ts)[:, :2].T, ".", color=ACCENT, markersize=5, label="expert's (TS)")
         axis.set_title(f"{title}:\nlogs near {covered:.0%} of TS, {said}", fontsize=9)
         axis.set_xlabel("joint 0", fontsize=8)
     axes[0].set_ylabel("joint 1", fontsize=8)
-    axes[1].legend(fontsize=7, loc="lower left")
+    axes[0].legend(fontsize=7, loc="lower left")
     save(figure, "own-data.png")
 
 
