@@ -360,12 +360,13 @@ def page(everything: Sequence[Line], checks: Sequence[Line]) -> tuple[str, list[
     found = [line for line in everything if line["knob"] != CHECKPOINTS]
     numbers = predictive(found)
     envs = ", ".join(ENVS)
+    planned = sum(1 for _ in grid())
+    made = f"{planned} small runs" if len(everything) == planned else f"{len(everything)} of {planned} small runs"
     kinds = Counter("right" if line["data"] in RIGHT else "wrong" for line in everything)
     head = [
         "# What numbers without a simulator are worth",
         "",
-        f"{len(everything)} of the {sum(1 for _ in grid())} small runs of a grid over five environments ({envs}) are"
-        f" made so far, {kinds['right']} on right data and"
+        f"What follows comes from {made} of a grid over five environments ({envs}), {kinds['right']} on right data and"
         f" {kinds['wrong']} on wrong data: TAILO with other values of alpha, gamma and beta_1, with other heads, and"
         f" BC. Each was played for {everything[0]['episodes']} episodes, which nothing else here has seen. Budgets are"
         " small (discriminators of 600 steps, policies of 800, of 5,000 on halfcheetah), so scores are lower than those"
