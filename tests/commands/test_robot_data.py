@@ -54,7 +54,7 @@ class TestInspect:
         assert "a.csv: q0: 1 without a finite number (line 3)" in out
         assert "a.csv: time: 1 gaps or steps back, the first from 0.1 to 0.5, where 0.1 apart is usual" in out
         assert "sampling rates differ: b has 1 steps per unit of time, a 10" in out
-        assert "as TS: 2 trajectories of 8 states of 1 numbers" in out and "as TA: refused, no actions" in out
+        assert "as TS: 2 trajectories of 8 states of 1 number" in out and "as TA: refused, no actions" in out
 
     def test_other_layouts(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         write_robomimic(folder / "r.hdf5", Logs())

@@ -28,7 +28,7 @@ CACHED = {
     "antmaze/diverse": "c09e689f712026a2",
     "antmaze/goal": "b67725c6b327cd9d",
     "antmaze/point": "2a79ba59e9478cdd",
-    "antmaze/random": "79150733ff5edfb3",
+    "antmaze/random": "89dc148ff7fbef08",
     "halfcheetah/expert": "54ddd77df47c340a",
     "halfcheetah/medium": "8406a2c2f325446b",
     "halfcheetah/medium-expert": "0248f12ab8aa59de",
