@@ -112,7 +112,8 @@ def results() -> str:
     return (
         "# Results\n\nMean ± standard deviation over seeds of the trained policy over 100 fresh episodes. Every number "
         "is in `results/`, one line per cell and seed; `make results` measures what is missing. The data "
-        "is made by the project's own policies (`source=bundled`): not comparable with published D4RL numbers.\n\n"
+        "is made by the project's own policies (`source=bundled`): not comparable with published D4RL numbers. "
+        "Preset `fast` where no other is named.\n\n"
         f"{table.replace(' ± ', NARROW)}"
     )
 

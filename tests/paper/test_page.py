@@ -16,7 +16,7 @@ def test_every_claim_has_a_verdict_and_what_was_not_measured_is_a_gap(tmp_path: 
     found = results(figures[0], {("hopper medium", "tailo"): [50.0, 60.0], ("hopper medium", "mopo"): 40.0})
     text = page(Asked(figures, FAST), found, tmp_path / "paper")
     assert "3 of 108 cells are measured." in text
-    assert "| [Figure 6](#mismatch) | TAILO is the best in all three | not measured |" in text
+    assert "| [Figure&nbsp;6](#mismatch) | TAILO is the best in all three | not&nbsp;measured |" in text
     assert "both of which see rewards | holds |" in text and "**holds** (tailo 55.0, mopo 40.0 over 1)" in text
     assert (
         "![Offline RL without rewards](paper/offline_rl.svg)" in text and (tmp_path / "paper/offline_rl.svg").exists()

@@ -43,21 +43,22 @@ def markdown_table(cells: Cells) -> str:
 
 
 def readable_table(cells: Cells) -> str:
-    """The same for people: what a row has beyond its names in a column of its own, and the commands below."""
+    """The same for people: scores before what a row has beyond its names, and the commands below."""
     lines = [
-        "| env | setting | method | preset | options | score | seeds | CPU s per run |",
-        "|---|---|---|---|---|---|---|---|",
+        "| env | setting | method | score | seeds | CPU s per run | options |",
+        "|---|---|---|---|---|---|---|",
     ]
     commands = []
     for overrides, group in _groups(cells):
         first, scores = group[0], [cell["score"] for cell in group]
-        options = [one for one in overrides if one.split("=")[0] not in ("env", "setting", "method", "preset")]
+        plain = ("env", "setting", "method")
+        options = [one for one in overrides if one.split("=")[0] not in plain and one != "preset=fast"]
         shown = ",".join(str(cell["seed"]) for cell in sorted(group, key=lambda cell: cell["seed"]))
         spread = f" ± {np.std(scores):.1f}" if len(scores) > 1 else ""
         lines.append(
-            f"| {first['env']} | {first['setting']} | {first['method']} | {first['preset']} "
-            f"| {' '.join(f'`{one}`' for one in options)} | {np.mean(scores):.1f}{spread} | {len(scores)} "
-            f"| {np.mean([cell['cpu_seconds'] for cell in group]):.0f} |"
+            f"| {first['env']} | {first['setting']} | {first['method']} "
+            f"| {np.mean(scores):.1f}{spread} | {len(scores)} | {_mean(group, 'cpu_seconds'):.0f} "
+            f"| {' '.join(f'`{one}`' for one in options)} |"
         )
         commands.append(f"tailo train -m {' '.join(overrides)} seed={shown}")
     listed = "\n".join(commands)

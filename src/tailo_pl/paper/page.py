@@ -42,13 +42,18 @@ def page(asked: Asked, records: Mapping[Cell, Record], pictures: Path) -> str:
         drawn = draw(figure, asked, records, pictures)
         parts.append(_part(figure, asked, records, scores, verdicts, drawn))
         rows += [
-            f"| [{figure.place}](#{figure.name}) | {claim.says} | {verdict.level} |"
+            f"| [{_unbroken(figure.place)}](#{figure.name}) | {claim.says} | {_unbroken(verdict.level)} |"
             for claim, verdict in zip(figure.claims, verdicts, strict=True)
         ]
     missing = asked.missing(records)
     state = f"{len(asked.cells()) - len(missing):,} of {len(asked.cells()):,} cells are measured.\n"
     claims = "\n".join(["| where | claim | here |", "|---|---|---|", *rows])
     return "\n".join([_HEAD, state, "## The claims\n", claims, "", *parts])
+
+
+def _unbroken(text: str) -> str:
+    """Words that a narrow column leaves together."""
+    return text.replace(" ", "&nbsp;")
 
 
 def _part(
