@@ -24,45 +24,37 @@ def markdown_table(cells: Cells) -> str:
 
     Cells measured on other data are another group, whatever their overrides.
     """
-    lines = [
-        "| env | setting | method | preset | score | seeds | CPU s per run | command |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    lines = [["env", "setting", "method", "preset", "score", "seeds", "CPU s per run", "command"], ["---"] * 8]
     for overrides, group in _groups(cells):
-        scores = [cell["score"] for cell in group]
-        shown = ",".join(str(cell["seed"]) for cell in sorted(group, key=lambda cell: cell["seed"]))
-        first = group[0]
-        command = f"tailo train -m {' '.join(overrides)} seed={shown}"
-        env = " ".join([first["env"], *_of(overrides, "env.")])
-        lines.append(
-            f"| {env} | {first['setting']} | {first['method']} | {first['preset']} "
-            f"| {np.mean(scores):.1f}{f' ± {np.std(scores):.1f}' if len(scores) > 1 else ''} | {len(scores)} "
-            f"| {np.mean([cell['cpu_seconds'] for cell in group]):.0f} | `{command}` |"
-        )
-    return "\n".join(lines) + "\n"
+        first, env = group[0], " ".join([group[0]["env"], *_of(overrides, "env.")])
+        names = [env, first["setting"], first["method"], first["preset"]]
+        lines.append([*names, *_outcome(group), f"`{_command(overrides, group)}`"])
+    return _markdown(lines)
 
 
 def readable_table(cells: Cells) -> str:
     """The same for people: scores before what a row has beyond its names, and the commands below."""
-    lines = [
-        "| env | setting | method | score | seeds | CPU s per run | options |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    lines = [["env", "setting", "method", "score", "seeds", "CPU s per run", "options"], ["---"] * 7]
     commands = []
     for overrides, group in _groups(cells):
-        first, scores = group[0], [cell["score"] for cell in group]
         plain = ("env", "setting", "method")
         options = [one for one in overrides if one.split("=")[0] not in plain and one != "preset=fast"]
-        shown = ",".join(str(cell["seed"]) for cell in sorted(group, key=lambda cell: cell["seed"]))
-        spread = f" ± {np.std(scores):.1f}" if len(scores) > 1 else ""
-        lines.append(
-            f"| {first['env']} | {first['setting']} | {first['method']} "
-            f"| {np.mean(scores):.1f}{spread} | {len(scores)} | {_mean(group, 'cpu_seconds'):.0f} "
-            f"| {' '.join(f'`{one}`' for one in options)} |"
-        )
-        commands.append(f"tailo train -m {' '.join(overrides)} seed={shown}")
+        names = [group[0]["env"], group[0]["setting"], group[0]["method"]]
+        lines.append([*names, *_outcome(group), " ".join(f"`{one}`" for one in options)])
+        commands.append(_command(overrides, group))
     listed = "\n".join(commands)
-    return "\n".join(lines) + f"\n\n## Commands\n\nIn the order of the rows:\n\n```text\n{listed}\n```\n"
+    return f"{_markdown(lines)}\n## Commands\n\nIn the order of the rows:\n\n```text\n{listed}\n```\n"
+
+
+def _outcome(group: Cells) -> list[str]:
+    """Mean score with its deviation over seeds, how many there are, and the CPU seconds of a run."""
+    spread = f" ± {np.std([cell['score'] for cell in group]):.1f}" if len(group) > 1 else ""
+    return [f"{_mean(group, 'score'):.1f}{spread}", str(len(group)), f"{_mean(group, 'cpu_seconds'):.0f}"]
+
+
+def _command(overrides: Sequence[str], group: Cells) -> str:
+    shown = ",".join(str(seed) for seed in sorted(cell["seed"] for cell in group))
+    return f"tailo train -m {' '.join(overrides)} seed={shown}"
 
 
 def comparison_tables(cells: Cells, listed: Iterable[Cell]) -> str:
@@ -210,10 +202,9 @@ def _method(overrides: Iterable[str]) -> str | None:
             name = value
         elif key.startswith("method."):
             options.append(value)
-        elif not (key in ("env", "setting") or key.startswith("setting.") or _is_budget(key)) and (key, value) != (
-            "preset",
-            "fast",
-        ):
+        elif key in ("env", "setting") or key.startswith("setting.") or _is_budget(key):
+            continue
+        elif (key, value) != ("preset", "fast"):
             return None
     return " ".join([name, *options])
 
