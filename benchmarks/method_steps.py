@@ -98,6 +98,7 @@ def stage(experiment: Experiment, folder: Path, steps: int) -> Built:
     for use in experiment.stages[name].inputs:
         array = np.random.default_rng(0).random(task.ta.steps, dtype=np.float32)
         if use == "dynamics":
+            torch.manual_seed(0)
             ensemble = Ensemble()
             ensemble.prepare(width, len(experiment.action_bounds[0]))
             array = ensemble.pack().numpy()

@@ -10,7 +10,7 @@ import torch
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("method", ["tailo", "lobsdice", "oril", "otr", "recoil"])
+@pytest.mark.parametrize("method", ["tailo", "lobsdice", "oril", "otr", "recoil", "mopo"])
 def test_a_plain_loop_of_a_method_ends_where_lightning_does(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,6 +128,17 @@ def test_a_changed_file_works_or_is_refused_in_one_line(
     works_or_is_refused(copy, tmp_path, uses)
 
 
+def test_a_report_of_no_trajectories_at_all(run_dir: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(run_dir, tmp_path / "run"))
+    summary = json.loads((run / "summary.json").read_text())
+    origins = summary["data"]["ta"]["origins"]
+    assert any("mean_return" in origin for origin in origins.values())
+    for origin in origins.values():
+        origin["trajectories"] = 0
+    (run / "summary.json").write_text(json.dumps(summary))
+    works_or_is_refused(run, tmp_path, USES)
+
+
 def no_summary(run: Path) -> None:
     (run / "summary.json").write_text(f'{{"schema": {SCHEMA}}}')
 

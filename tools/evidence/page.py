@@ -213,10 +213,10 @@ def _level_rows(found: Sequence[Line], levels: Sequence[str], usual: Mapping[str
 
 
 def ledger_lines(records: Iterable[Record]) -> list[Line]:
-    """Finished runs of the ledger as lines of the grid, each task an environment of its own."""
+    """Finished runs of the ledger as lines of the grid, each task, on each data, an environment of its own."""
     return [
         {
-            "env": f"{record['env']} {record['setting']}",
+            "env": f"{record['env']} {record['setting']} {record['data']['fingerprint']}",
             "data": record["data"]["fingerprint"],
             "knob": record["cell"],
             "score": record["score"],

@@ -107,6 +107,8 @@ class RunRecord:
         if not known or low == high or not all(map(is_number, (low, high, *itertools.chain(*known)))):
             return None
         returns, counts = zip(*known, strict=True)
+        if min(counts) <= 0:
+            return None
         return float(100 * (np.average(returns, weights=counts) - low) / (high - low))
 
     @property
