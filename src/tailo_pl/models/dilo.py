@@ -99,17 +99,18 @@ class DILO(Weighing):
             self.standardise(torch.cat(both)) for both in zip(batch.states, batch.expert, strict=True)
         )  # TA's rows above TS's
         done = torch.cat([batch.done, torch.zeros_like(batch.done)])
-        values, next_values = (
-            torch.stack(self.utilities(*pair)) for pair in ((first, second), (second, third))
-        )  # (2, rows): both utilities
+        ta, ts = (
+            torch.stack(self.utilities(first[part], second[part])) for part in (slice(rows), slice(rows, None))
+        )  # (2, rows): both utilities; apart, so that TA's can be differentiated alone
+        values, next_values = torch.cat([ta, ts], 1), torch.stack(self.utilities(second, third))
         with torch.no_grad():
             targets, next_targets = (
                 torch.minimum(*self.target_utilities(*pair)) for pair in ((first, second), (second, third))
             )
-        linear = (1 - self.balance) * values[:, :rows].mean()
+        linear = (1 - self.balance) * ta.mean()
         forward = self._mixture(residual(next_targets, values, done, self.discount), rows)
         backward = self._mixture(residual(next_values, targets, done, self.discount), rows)
-        utilities = values[:, :rows].detach().min(0).values
+        utilities = ta.detach().min(0).values
         actor_loss = None
         if self.acts:
             weights = advantage_weights(utilities, self.sharpness, WEIGHT_LIMIT)
@@ -122,7 +123,7 @@ class DILO(Weighing):
             lambda: {
                 "value_loss": linear + forward,
                 **actor,
-                "expert_value": values[:, rows:].mean(),
+                "expert_value": ts.mean(),
                 **value_range(utilities),
             },
         )

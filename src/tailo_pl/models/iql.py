@@ -74,11 +74,12 @@ class IQL(Weighing):
     def training_step(self, batch: TransitionBatch, batch_idx: int) -> Tensor:
         states, nexts = self.standardise(batch.observations), self.standardise(batch.next_observations)
         actions = self.bounds.normalise(batch.actions)
-        values, next_values = self.value(torch.cat([states, nexts])).squeeze(-1).float().chunk(2)
+        values = self.value(states).squeeze(-1).float()
         with torch.no_grad():
+            next_values = self.value(nexts).squeeze(-1).float()
             believed = torch.minimum(*self.target_critics(states, actions))
         advantages = believed - values
-        target = td_target(batch.rewards, batch.done, next_values.detach(), self.discount)
+        target = td_target(batch.rewards, batch.done, next_values, self.discount)
         rows = [expectile_terms(advantages, self.expectile), critic_terms(self.critics(states, actions), target)]
         if self.acts:
             weights = advantage_weights(advantages.detach(), self.temperature, WEIGHT_LIMIT)

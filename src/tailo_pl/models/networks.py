@@ -141,6 +141,20 @@ def tanh_gradients(network: nn.Sequential, points: Tensor) -> Tensor:
     return gradients
 
 
+def relu_gradients(network: nn.Sequential, points: Tensor) -> Tensor:
+    """The same of a one-output ReLU network: g = w_out; g = (g * (h_k > 0)) W_k; where it bends has no slope."""
+    *hidden, out = [layer for layer in network if isinstance(layer, nn.Linear)]
+    active, values = [], points
+    with torch.no_grad():
+        for layer in hidden:
+            values = torch.relu(layer(values))
+            active.append(values > 0)
+    gradients: Tensor = out.weight
+    for layer, passes in zip(reversed(hidden), reversed(active), strict=True):
+        gradients = (gradients * passes) @ layer.weight
+    return gradients
+
+
 def input_gradients(function: Callable[[Tensor], Tensor], points: Tensor) -> Tensor:
     """grad_x f(x) of each row, in float32 (a penalty's curvature is below what half precision resolves)."""
     with torch.autocast(points.device.type, enabled=False):

@@ -87,12 +87,13 @@ class ReCOIL(Weighing):
         states, nexts = self.standardise(batch.observations), self.standardise(batch.next_observations)
         actions = self.bounds.normalise(batch.actions)
         seconds = actions if self.expert == "actions" else nexts
-        values, next_values = self.value(torch.cat([states, nexts])).squeeze(-1).float().chunk(2)
+        values = self.value(states).squeeze(-1).float()
         with torch.no_grad():
+            next_values = self.value(nexts).squeeze(-1).float()
             believed = torch.minimum(*self.target_critics(states, seconds))
         errors = gumbel_errors(believed, values, self.temperature)
         largest = batch_max(errors.detach()).clamp(min=-1)
-        target = recoil_target(next_values.detach(), batch.done, self.discount, self.reward, self.expert_value)
+        target = recoil_target(next_values, batch.done, self.discount, self.reward, self.expert_value)
         expert_estimates = self.critics(*self._expert_inputs(batch.expert))
         rows = [
             gumbel_terms(errors, largest),
