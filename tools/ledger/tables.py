@@ -57,11 +57,27 @@ def _command(overrides: Sequence[str], group: Cells) -> str:
     return f"tailo train -m {' '.join(overrides)} seed={shown}"
 
 
+Compared = Mapping[str, Mapping[str, Mapping[str, Cells]]]
+"""Cells by setting, environment and method, with the options of each."""
+
+
 def comparison_tables(cells: Cells, listed: Iterable[Cell]) -> str:
     """For each setting methods down and tasks across: mean score, its 95 % interval, seeds, CPU seconds.
 
-    Bold where it reaches the best. Holds what was measured with preset fast, whatever the options of the method, on
-    the tasks that the project compares methods on.
+    Bold where it reaches the best.
+
+    Args:
+        cells: what was measured.
+        listed: the project's own cells.
+    """
+    by_setting = compared(cells, listed)
+    return (
+        "\n".join(f"`setting={setting}`\n\n{_table(tasks)}" for setting, tasks in by_setting.items()) or "None yet.\n"
+    )
+
+
+def compared(cells: Cells, listed: Iterable[Cell]) -> Compared:
+    """What was measured with preset fast, whatever the options of the method, on the tasks of comparisons.
 
     Args:
         cells: what was measured.
@@ -76,9 +92,7 @@ def comparison_tables(cells: Cells, listed: Iterable[Cell]) -> str:
         if method is not None and not _budget(overrides) and len(named[task]) >= METHODS_OF_A_COMPARISON:
             setting = " ".join([group[0]["setting"], *_of(overrides, "setting.")])
             by_setting[setting][group[0]["env"]][method] = group
-    return (
-        "\n".join(f"`setting={setting}`\n\n{_table(tasks)}" for setting, tasks in by_setting.items()) or "None yet.\n"
-    )
+    return by_setting
 
 
 def budget_table(cells: Cells) -> str:
