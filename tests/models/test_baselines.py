@@ -25,6 +25,7 @@ SMALL = small(
     "preset.baselines.steps=60",
     "preset.baselines.td_steps=60",
     "preset.baselines.dwbc_steps=110",
+    "preset.baselines.recoil_steps=60",
     "preset.baselines.dilo_steps=60",
     "preset.baselines.batch=64",
     "preset.baselines.large_batch=64",
@@ -195,7 +196,7 @@ def test_a_run_that_stopped_ends_as_if_it_had_not(
     setting = "given" if method in NEED_AN_ORDER else "examples"
     folders = [Path("runs/pointmaze") / setting / method / name for name in ("whole", "stopped")]
     assert cli.main(["train", *arguments, "name=whole"]) == 0
-    kind = {"dilo": "dilo_steps", "oril": "td_steps"}.get(method, "steps")
+    kind = {"dilo": "dilo_steps", "oril": "td_steps", "recoil": "recoil_steps"}.get(method, "steps")
     assert cli.main(["train", *arguments, "name=stopped", f"preset.baselines.{kind}=31"]) == 0
     more = "method.stages.policy.max_steps=60"
     assert cli.main(["train", f"resume={folders[1]}", more]) == 0, capsys.readouterr().err

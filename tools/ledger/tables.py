@@ -215,7 +215,7 @@ def _method(overrides: Iterable[str]) -> str | None:
         if key == "method":
             name = value
         elif key.startswith("method."):
-            options.append(value)
+            options.append(value if key == "method.divergence" else f"{key.removeprefix('method.')}={value}")
         elif key in ("env", "setting") or key.startswith("setting.") or _is_budget(key):
             continue
         elif (key, value) != ("preset", "fast"):
