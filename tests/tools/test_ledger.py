@@ -160,7 +160,13 @@ def test_budgets_stand_in_the_order_of_their_cost_and_the_largest_that_fits_is_c
         {**measured("rce", 0, 5.0), "cpu_seconds": 51.0},  # more than a quarter above TAILO's
     ]
     assert rows_of(budget_table(cells))[2:] == [
-        ["hopper standard", "oril", "10.0 (2,000; 20 s)", "20.0 (5,000, 100; 50 s)", "30.0 (the preset's; 400 s)"]
+        [
+            "hopper standard",
+            "oril",
+            "10.0 (2,000; 20 s)",
+            "20.0 (5,000, discriminator 100; 50 s)",
+            "30.0 (the preset's; 400 s)",
+        ]
     ]
     head, _, *rows = rows_of(equal_time_table(cells))
     assert head == ["method", "hopper standard"]

@@ -101,7 +101,11 @@ def budget_table(cells: Cells) -> str:
     for overrides, group in _groups(cells):
         method = _method(overrides)
         if method is not None:
-            steps = ", ".join(f"{int(value):,}" for value in _budget(overrides).values()) or "the preset's"
+            steps = ", ".join(
+                f"{'discriminator ' if 'discriminator' in key else ''}{int(value):,}"
+                for key, value in _budget(overrides).items()
+            )
+            steps = steps or "the preset's"
             seconds, score = _mean(group, "cpu_seconds"), _mean(group, "score")
             spent[_task(overrides), method].append((seconds, f"{score:.1f} ({steps}; {seconds:,.0f} s)"))
     rows = {key: sorted(budgets) for key, budgets in spent.items() if len(budgets) > 1}

@@ -10,7 +10,7 @@ from tools.ledger.tables import compared, score_interval
 
 from .canvas import ACCENT, PALE, ROOT, panels, save
 
-TASKS, METHODS = 3, 3  # drawn at most, and of each at least
+TASKS, METHODS = 2, 3  # drawn at most, and of each at least
 
 
 def comparison() -> None:
