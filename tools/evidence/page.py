@@ -242,8 +242,8 @@ def ledger_part(found: Sequence[Line]) -> list[str]:
     return [
         "## The ledger's runs",
         "",
-        f"{len(found)} finished runs of [the ledger](numbers.md), {len(best)} tasks with whole budgets and whichever"
-        " methods were measured, all on right data. A policy counts as working where it scores at least"
+        f"{len(found)} finished runs of [the ledger](numbers.md), {len(best)} tasks with whichever methods and"
+        " budgets were measured, all on right data. A policy counts as working where it scores at least"
         f" {WORKS:.0%} of the best choice on its task.",
         "",
         *table(
