@@ -15,6 +15,7 @@ from tools.ledger.cells import read_cells, run_missing
 from tools.ledger.documents import write_tables
 from tools.ledger.tables import (
     budget_table,
+    compared,
     comparison_tables,
     equal_time_table,
     markdown_table,
@@ -172,3 +173,17 @@ def test_budgets_stand_in_the_order_of_their_cost_and_the_largest_that_fits_is_c
     assert head == ["method", "hopper standard"]
     assert [[row[0], row[1].split()[0]] for row in rows] == [["tailo", "**90.0**"], ["oril", "20.0"]]
     assert budget_table(cells[:2]) == equal_time_table(cells[:2]) == "None yet.\n"
+
+
+def test_of_several_budgets_the_best_can_be_compared() -> None:
+    own = measured("oril", 0, 50.0, "preset.baselines.td_steps=9", "preset.baselines.actor=own")
+    cells = [measured("tailo", 0, 90.0), measured("bc", 0, 5.0), measured("oril", 0, 30.0), own]
+    listed = [cell_of(cell) for cell in cells]
+    for best_budget, score in ((False, 30.0), (True, 50.0)):
+        groups = compared(cells, listed, best_budget=best_budget)["standard"]["hopper"]
+        assert {method: group[0]["score"] for method, group in groups.items()} == {
+            "tailo": 90.0,
+            "bc": 5.0,
+            "oril": score,
+        }
+    assert "50.0 (9, own actor; " in budget_table(cells)

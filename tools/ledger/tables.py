@@ -76,12 +76,13 @@ def comparison_tables(cells: Cells, listed: Iterable[Cell]) -> str:
     )
 
 
-def compared(cells: Cells, listed: Iterable[Cell]) -> Compared:
+def compared(cells: Cells, listed: Iterable[Cell], *, best_budget: bool = False) -> Compared:
     """What was measured with preset fast, whatever the options of the method, on the tasks of comparisons.
 
     Args:
         cells: what was measured.
         listed: the project's own cells; tasks for which they name several methods are compared.
+        best_budget: of each method the budget with the highest score, instead of the preset's.
     """
     named: dict[str, set[str]] = defaultdict(set)
     for cell in listed:
@@ -89,9 +90,12 @@ def compared(cells: Cells, listed: Iterable[Cell]) -> Compared:
     by_setting: dict[str, dict[str, dict[str, list[Record]]]] = defaultdict(lambda: defaultdict(dict))
     for overrides, group in _groups(cells):
         method, task = _method(overrides), _task(overrides)
-        if method is not None and not _budget(overrides) and len(named[task]) >= METHODS_OF_A_COMPARISON:
+        wanted = best_budget or not _budget(overrides)
+        if method is not None and wanted and len(named[task]) >= METHODS_OF_A_COMPARISON:
             setting = " ".join([group[0]["setting"], *_of(overrides, "setting.")])
-            by_setting[setting][group[0]["env"]][method] = group
+            other = by_setting[setting][group[0]["env"]].get(method)
+            if other is None or _mean(group, "score") > _mean(other, "score"):
+                by_setting[setting][group[0]["env"]][method] = group
     return by_setting
 
 
@@ -101,11 +105,7 @@ def budget_table(cells: Cells) -> str:
     for overrides, group in _groups(cells):
         method = _method(overrides)
         if method is not None:
-            steps = ", ".join(
-                f"{'discriminator ' if 'discriminator' in key else ''}{int(value):,}"
-                for key, value in _budget(overrides).items()
-            )
-            steps = steps or "the preset's"
+            steps = ", ".join(_shown(key, value) for key, value in _budget(overrides).items()) or "the preset's"
             seconds, score = _mean(group, "cpu_seconds"), _mean(group, "score")
             spent[_task(overrides), method].append((seconds, f"{score:.1f} ({steps}; {seconds:,.0f} s)"))
     rows = {key: sorted(budgets) for key, budgets in spent.items() if len(budgets) > 1}
@@ -228,13 +228,20 @@ def _method(overrides: Iterable[str]) -> str | None:
 
 
 def _budget(overrides: Iterable[str]) -> dict[str, str]:
-    """The steps that a baseline was given instead of the preset's, those of a reward's discriminator last."""
+    """The steps that a baseline was given instead of the preset's, those of a reward's discriminator behind, and whose
+    actor clones."""
     found = [(key, value) for key, value in _given(overrides).items() if _is_budget(key)]
-    return dict(sorted(found, key=lambda one: "discriminator" in one[0]))
+    return dict(sorted(found, key=lambda one: (one[0].endswith(".actor"), "discriminator" in one[0])))
 
 
 def _is_budget(key: str) -> bool:
-    return key.startswith("preset.baselines.") and key.endswith("steps")
+    return key.startswith("preset.baselines.") and key.endswith(("steps", ".actor"))
+
+
+def _shown(key: str, value: str) -> str:
+    if key.endswith(".actor"):
+        return f"{value} actor"
+    return f"{'discriminator ' if 'discriminator' in key else ''}{int(value):,}"
 
 
 def _task(overrides: Sequence[str]) -> str:

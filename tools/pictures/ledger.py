@@ -14,18 +14,18 @@ TASKS, METHODS = 2, 3  # drawn at most, and of each at least
 
 
 def comparison() -> None:
-    """Scores of the methods with their 95 % intervals, on the tasks for which most were measured."""
-    records = list(read_records(ROOT / "results/cells").values())
+    """Scores of the methods, each with its own options and the best budget measured, on the tasks with most of them."""
+    records, listed = read_records(ROOT / "results/cells").values(), read_cells(ROOT / "results/cells.yaml").cells()
     tasks = {
-        f"{env}, setting {setting}": methods
-        for setting, by_env in compared(records, read_cells(ROOT / "results/cells.yaml").cells()).items()
+        f"{env}, setting {setting}": {method: group for method, group in methods.items() if "=" not in method}
+        for setting, by_env in compared(list(records), listed, best_budget=True).items()
         for env, methods in by_env.items()
         if len(methods) >= METHODS
     }
     if not tasks:
         raise SystemExit(f"results/cells: no task with {METHODS} methods yet")
     most = sorted(tasks, key=lambda task: -len(tasks[task]))[:TASKS]
-    figure, axes = panels(len(most), 2.8, shared=False)
+    figure, axes = panels(len(most), 3.2, shared=False)
     for axis, task in zip(axes, most, strict=True):
         means = {method: float(np.mean([cell["score"] for cell in group])) for method, group in tasks[task].items()}
         ranked = sorted(means, key=lambda method: means[method])
@@ -39,5 +39,8 @@ def comparison() -> None:
             error_kw={"elinewidth": 1},
         )
         axis.set_title(task, fontsize=9)
-    figure.supxlabel("score of the trained policy, 95 % interval (in brackets: seeds)", fontsize=8)
+    figure.supxlabel(
+        "score of the trained policy, 95 % interval; each with the best budget that was measured (in brackets: seeds)",
+        fontsize=8,
+    )
     save(figure, "comparison.png")
