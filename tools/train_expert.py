@@ -3,6 +3,7 @@
     python tools/train_expert.py hopper
     python tools/train_expert.py halfcheetah --body half-torso --steps 450000
     python tools/train_expert.py ant --body crippled-leg --start --steps 2000000    # goes on from the package's policy
+    python tools/train_expert.py halfcheetah --body half-torso --start --rows 8     # eight steps for one of learning
 
 needs the extra `[experts]`. A run lives in `<out>/<task>-<body>-<algorithm>-seed<seed>`:
 
@@ -21,7 +22,8 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -135,18 +137,18 @@ KNOWN_STEPS = 1e6  # that the standardisation of a policy to start with counts a
 
 
 class TRPOLearner:
-    """TRPO on standardised observations, four environments side by side."""
+    """TRPO on standardised observations, in several environments side by side."""
 
     _LAYERS = ("mlp_extractor.policy_net.0", "mlp_extractor.policy_net.2", "action_net")
 
     def __init__(
-        self, task: str, body: str, seed: int, steps: int, saved: Path | None, start: NpzPolicy | None = None
+        self, task: str, body: str, seed: int, steps: int, rows: int, saved: Path | None, start: NpzPolicy | None = None
     ) -> None:
         from sb3_contrib import TRPO
 
         torch.set_num_threads(1)
         self._env = VecNormalize(
-            VecMonitor(LocomotionVecEnv(LocomotionRows(task, 4, body=body, threads=1), seed + steps)), gamma=0.99
+            VecMonitor(LocomotionVecEnv(LocomotionRows(task, rows, body=body, threads=1), seed + steps)), gamma=0.99
         )
         self._model = TRPO(
             "MlpPolicy",
@@ -225,20 +227,20 @@ class TRPOLearner:
 
 
 class TD3Learner:
-    """TD3 in one environment, with Gaussian exploration noise."""
+    """TD3 with Gaussian exploration noise; it learns once for a step of all environments."""
 
     NOISE = 0.1
-    CRITIC_FIRST = 25_000  # steps in which a policy to start with stays as it is: its critic knows nothing yet
+    CRITIC_FIRST = 25_000  # updates in which a policy to start with stays as it is: its critic knows nothing yet
     _BUFFER = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
     def __init__(
-        self, task: str, body: str, seed: int, steps: int, saved: Path | None, start: NpzPolicy | None = None
+        self, task: str, body: str, seed: int, steps: int, rows: int, saved: Path | None, start: NpzPolicy | None = None
     ) -> None:
         import jax
         from sbx import TD3
         from stable_baselines3.common.noise import NormalActionNoise
 
-        simulator = LocomotionRows(task, 1, body=body, threads=1)
+        simulator = LocomotionRows(task, rows, body=body, threads=1)
         actions = simulator.action_dim
         self._model = TD3(
             "MlpPolicy",
@@ -250,7 +252,7 @@ class TD3Learner:
             policy_kwargs={"net_arch": [256, 256]},
             seed=seed + steps,
         )
-        self._jax, self._started = jax, start is not None
+        self._jax, self._waits = jax, self.CRITIC_FIRST * rows if start is not None else 0
         if saved is None and start is not None:
             layers = zip(start.weights, start.biases, strict=True)
             params = {"params": {f"Dense_{i}": {"kernel": w, "bias": b} for i, (w, b) in enumerate(layers)}}
@@ -279,9 +281,21 @@ class TD3Learner:
         return int(self._model.num_timesteps)
 
     def learn(self, steps: int) -> None:
-        waits = self._started and self.steps < self.CRITIC_FIRST
-        self._model.policy_delay = 10**9 if waits else 2  # steps of the critic for one of the actor
-        self._model.learn(steps, reset_num_timesteps=False)
+        with self._still_actor() if self.steps < self._waits else nullcontext():
+            self._model.learn(steps, reset_num_timesteps=False)
+
+    @contextmanager
+    def _still_actor(self) -> Iterator[None]:
+        """Meanwhile the actor's updates are zero."""
+        import optax
+
+        policy, still = self._model.policy, optax.set_to_zero()
+        moving = policy.actor_state
+        policy.actor_state = moving.replace(tx=still, opt_state=still.init(moving.params))
+        try:
+            yield
+        finally:
+            policy.actor_state = policy.actor_state.replace(tx=moving.tx, opt_state=moving.opt_state)
 
     def policy(self) -> NpzPolicy:
         layers = self._model.policy.actor_state.params["params"]
@@ -304,12 +318,14 @@ class TD3Learner:
         np.savez(folder / "buffer.npz", allow_pickle=False, pos=buffer.pos, full=buffer.full, **stored)
 
 
-LEARNERS: dict[str, Callable[[str, str, int, int, Path | None, NpzPolicy | None], Learner]] = {
+LEARNERS: dict[str, Callable[[str, str, int, int, int, Path | None, NpzPolicy | None], Learner]] = {
     "td3": TD3Learner,
     "trpo": TRPOLearner,
 }
-CHUNK = {"td3": 25_000, "trpo": 100_000}
-"""Steps between two evaluations, each followed by a save."""
+ROWS = {"td3": 1, "trpo": 4}
+"""Environments side by side."""
+CHUNK = 25_000
+"""Steps of each environment between two evaluations, each followed by a save."""
 
 
 def newest_save(run: Path) -> tuple[Path | None, list[Evaluation]]:
@@ -344,18 +360,18 @@ def publish_best(run: Path, evaluations: list[Evaluation]) -> Evaluation:
 
 
 def train(
-    task: str, body: str, algorithm: str, steps: int, seed: int, run: Path, start: NpzPolicy | None = None
+    task: str, body: str, algorithm: str, steps: int, seed: int, rows: int, run: Path, start: NpzPolicy | None = None
 ) -> None:
     """Train up to `steps`, going on from the last save in `run`, or beginning with a policy."""
     (run / "policies").mkdir(parents=True, exist_ok=True)
     save, evaluations = newest_save(run)
     taken = evaluations[-1].steps if evaluations else 0
-    learner: Learner = LEARNERS[algorithm](task, body, seed, taken, save, start)
+    learner: Learner = LEARNERS[algorithm](task, body, seed, taken, rows, save, start)
     simulator = LocomotionRows(task, EPISODES, body=body, threads=1)
     seeds = EVALUATION_SEED + np.arange(EPISODES)
     began = time.monotonic()
     while learner.steps < steps:
-        learner.learn(min(CHUNK[algorithm], steps - learner.steps))
+        learner.learn(min(CHUNK * rows, steps - learner.steps))
         policy = learner.policy()
         returns = run_episodes(simulator, policy.act, seeds).returns
         evaluations.append(Evaluation(learner.steps, float(returns.mean()), float(returns.std())))
@@ -376,6 +392,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--algorithm", choices=sorted(LEARNERS), help="default: what the task's expert was trained by")
     parser.add_argument("--steps", type=int, help="environment steps in all; default: as many as the task's expert had")
     parser.add_argument("--start", action="store_true", help="begin with the package's policy of this task and body")
+    parser.add_argument("--rows", type=int, help="environments side by side; default: 1 for TD3, 4 for TRPO")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("runs/experts"))
     given = parser.parse_args(argv)
@@ -384,7 +401,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     algorithm = given.algorithm or ALGORITHM[given.task]
     run = given.out / f"{given.task}-{given.body}-{algorithm}-seed{given.seed}"
     start = load_expert(given.task if given.body == STOCK else f"{given.task}-{given.body}") if given.start else None
-    train(given.task, given.body, algorithm, given.steps or STEPS[given.task], given.seed, run, start)
+    steps, rows = given.steps or STEPS[given.task], given.rows or ROWS[algorithm]
+    train(given.task, given.body, algorithm, steps, given.seed, rows, run, start)
 
 
 if __name__ == "__main__":

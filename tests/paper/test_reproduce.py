@@ -35,7 +35,7 @@ LIST = """
     - {says: It does not matter, rule: robust, to: tailo, share: 0.5}
 """
 BUDGET = small(20, "preset.policy_steps=400", "preset.held_out.trajectories=0", "checkpoint_every=20")
-COMMAND = ("--cells", "mine.yaml", "--config-dir", "conf", "--episodes", "2", "--jobs", "1", *BUDGET)
+COMMAND = ("--cells", "mine.yaml", "--config-dir", "conf", "--episodes", "2", *BUDGET)
 RUNS = Path("runs/pointmaze/few/tailo")
 
 
@@ -43,13 +43,20 @@ def reproduce(folder: Path, *more: str) -> subprocess.Popen[str]:
     return start(folder, *COMMAND, *more, command="reproduce")
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
-def test_killed_at_work_it_goes_on_and_trains_what_cells_share_once(tmp_path: Path) -> None:
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    """A folder with a list of cells, and with configurations of the reader's own that they need."""
     (tmp_path / "mine.yaml").write_text(LIST)
     (tmp_path / "conf/setting").mkdir(parents=True)
     (tmp_path / "conf/setting/few.yaml").write_text("# Few examples.\ndefaults: [examples]\nname: few\ncount: 50\n")
-    process = reproduce(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
+def test_killed_at_work_it_goes_on_and_trains_what_cells_share_once(listed: Path) -> None:
+    tmp_path = listed
+    process = reproduce(tmp_path, "--jobs", "1")
     deadline = time.monotonic() + 200
     while not list(tmp_path.glob(f"{RUNS}/*/policy/checkpoints/last.ckpt")):
         assert process.poll() is None and time.monotonic() < deadline, finish(process)
@@ -62,7 +69,7 @@ def test_killed_at_work_it_goes_on_and_trains_what_cells_share_once(tmp_path: Pa
     (begun,) = tmp_path.glob(f"{RUNS}/*/pretrain/stage.json")
     stamp = begun.stat().st_mtime_ns
 
-    code, out = finish(reproduce(tmp_path))
+    code, out = finish(reproduce(tmp_path, "--jobs", "1"))
     assert code == 0, out
     assert begun.stat().st_mtime_ns == stamp  # what was trained before is not trained again
     lines = (tmp_path / "results/cells/mine.jsonl").read_text().splitlines()
@@ -79,6 +86,23 @@ def test_killed_at_work_it_goes_on_and_trains_what_cells_share_once(tmp_path: Pa
 
     code, out = finish(reproduce(tmp_path, "--list"))
     assert code == 0 and "2 left" not in out and re.search(r"mine +nowhere +3 +2 +1", out)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("launcher", "at_once"), [("joblib", "n_jobs"), ("submitit_local", "tasks_per_node")])
+def test_cells_are_jobs_of_a_launcher(listed: Path, launcher: str, at_once: str) -> None:
+    wrong = "    - {method: tailo, method.alpha: -1.0}\n"  # refused by its job, which must not stop the others
+    (listed / "mine.yaml").write_text(LIST.replace("    - {method: nothing_yet}\n", wrong))
+    asked = ("--launcher", launcher, f"hydra.launcher.{at_once}=1", "preset.policy_steps=20")
+    code, out = finish(reproduce(listed, *asked))
+    assert code == 2 and out.strip().splitlines()[-1].startswith("tailo: method.alpha: -1.0 given"), out
+    lines = (listed / "results/cells/mine.jsonl").read_text().splitlines()
+    assert ["method.alpha=2.0" in line for line in lines] == [True, False]
+    assert (listed / "figures/mine.svg").exists()
+    assert not list(listed.glob("runs/.tailo-cells-*"))
+
+    code, out = finish(reproduce(listed, *asked))  # what has a result is no job
+    assert code == 2 and len((listed / "results/cells/mine.jsonl").read_text().splitlines()) == 2
 
 
 def test_d4rls_files_are_the_same_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,6 +132,8 @@ def test_d4rls_files_are_the_same_command(tmp_path: Path, monkeypatch: pytest.Mo
         (["standard", "--only", "env=mars"], "--only: env=mars given, expected an override that a cell has"),
         (["standard", "--preset", "quick"], "preset: 'quick' given, expected one of fast, paper"),
         (["standard", "colour=red"], "colour: unknown key"),
+        (["standard", "hydra.launcher.n_jobs=2"], "reproduce: 'hydra.launcher.n_jobs=2' given, expected it together"),
+        (["standard", "--launcher", "joblib", "--hours", "1"], "reproduce: --launcher joblib given with --hours"),
     ],
 )
 def test_a_mistake_is_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,7 @@ from tailo_pl.errors import UserError
 @click.option("--only", multiple=True, metavar="KEY=VALUE", help="Only cells with this override, e.g. env=hopper.")
 @click.option("--hours", type=click.FloatRange(0), help="Begin no cell that would end later than this.")
 @click.option("--jobs", type=click.IntRange(1), help="Cells at once; as many as there are cores.", show_default=False)
+@click.option("--launcher", metavar="NAME", help="Cells as jobs of a Hydra launcher, e.g. submitit_slurm.")
 @click.option("--episodes", type=click.IntRange(1), default=100, help="That each trained policy plays.")
 @click.option("--runs", type=PATH, default=Path("runs"), help="Folder of the runs.")
 @click.option("--results", type=PATH, default=Path("results/cells"), help="Folder of the results.")
@@ -39,6 +40,7 @@ def reproduce(
     only: tuple[str, ...],
     hours: float | None,
     jobs: int | None,
+    launcher: str | None,
     episodes: int,
     runs: Path,
     results: Path,
@@ -51,6 +53,8 @@ def reproduce(
 
     What has a result is not run again; what was interrupted is gone on with. For example: tailo reproduce standard
     examples --hours 1
+
+    With --launcher its settings are given as hydra.launcher.KEY=VALUE, and results are kept when all jobs have ended.
     """
     from tailo_pl.config.overrides import readable
     from tailo_pl.paper.figures import PAPER, chosen
@@ -58,7 +62,12 @@ def reproduce(
     from tailo_pl.paper.records import read_records
 
     names = [argument for argument in arguments if "=" not in argument]
-    given = [argument for argument in arguments if "=" in argument]
+    settings = [argument for argument in arguments if argument.startswith("hydra.")]
+    given = [argument for argument in arguments if "=" in argument and argument not in settings]
+    if settings and launcher is None:
+        raise UserError(f"reproduce: {settings[0]!r} given, expected it together with --launcher")
+    if launcher is not None and (hours is not None or jobs is not None):
+        raise UserError(f"reproduce: --launcher {launcher} given with --hours or --jobs, expected it alone")
     for argument in given:
         if argument.split("=")[0] in ("env", "setting", "method", "seed", "name", "runs", "resume", "preset", "source"):
             raise UserError(f"reproduce: {argument!r} given, expected a figure, an option, or an override of all cells")
@@ -86,9 +95,14 @@ def reproduce(
     at_once = jobs or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     try:
         with Overview(common) as overview:
-            state = running.reproduce(
-                asked, results, runs, jobs=at_once, hours=hours, episodes=episodes, watch=overview.watch
-            )
+            if launcher is not None:
+                from tailo_pl.commands.cell_jobs import launched
+
+                state = launched(asked, results, runs, launcher, settings, episodes=episodes, watch=overview.watch)
+            else:
+                state = running.reproduce(
+                    asked, results, runs, jobs=at_once, hours=hours, episodes=episodes, watch=overview.watch
+                )
     except KeyboardInterrupt as stop:  # what was at work has been saved
         sys.stderr.write("tailo: interrupted; the same command goes on\n")
         raise Exit(130) from stop

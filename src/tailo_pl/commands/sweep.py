@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def sweep(arguments: list[str]) -> None:
     """Run every job, and at the end name those that failed."""
-    with _notes(arguments) as folder, _own_folder(arguments) as own:
+    with _notes(arguments) as folder, own_folder(arguments) as own:
         # Its parser wants all overrides in one piece.
         overrides = [argument for argument in arguments if argument not in ("-m", "--multirun")]
         through_hydra(["-m", *overrides, *own], partial(_sweep_job, folder))
@@ -70,7 +70,7 @@ def _notes(arguments: list[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def _own_folder(arguments: list[str]) -> Iterator[list[str]]:
+def own_folder(arguments: list[str]) -> Iterator[list[str]]:
     """What tells Hydra in which folder to keep what it notes of a sweep. It makes it before it looks at the first
     job; if no job came to anything, all of it goes again."""
     if any(argument.startswith("hydra.sweep.dir=") for argument in arguments):

@@ -79,7 +79,7 @@ class Worker:
 
     def __init__(self, runs: Path, number: int, options: Mapping[str, Any]) -> None:
         self._log = runs / f"reproduce-{number}.log"
-        self._options = {"runs": str(runs), **options}
+        self._options = options
         self.process: subprocess.Popen[str] | None = None
         self.cell: Cell | None = None
 
@@ -138,18 +138,11 @@ def reproduce(
     Returns:
         How far it came.
     """
-    records = read_records(results)
-    missing = asked.missing(records)
-    unknown = {cell: f"there is no method {cell.unknown_method} yet" for cell in missing if cell.unknown_method}
-    state = State(
-        [cell for cell in missing if cell not in unknown], records, jobs, Times(records.values()), failed=unknown
-    )
+    state = beginning(asked, results, jobs)
     if not state.waiting:
         return state
     end = None if hours is None else state.began + 3600 * hours
-    own = [str(folder) for folder in folders()[1:]]
-    options = {"list": str(asked.path.resolve()), "folders": own, "episodes": episodes}
-    with _workers(runs, min(jobs, len(state.waiting)), options) as workers:
+    with _workers(runs, min(jobs, len(state.waiting)), worker_options(asked, runs, episodes)) as workers:
         while state.left:
             for worker in workers:
                 if worker.cell is None and state.waiting and _time_for(state, end):
@@ -160,6 +153,34 @@ def reproduce(
             for worker in _ready(workers):
                 watch(state, _finish(worker, state, asked, results))
     return state
+
+
+def beginning(asked: Asked, results: Path, jobs: int) -> State:
+    """Nothing measured yet: what is missing waits."""
+    records = read_records(results)
+    missing = asked.missing(records)
+    unknown = {cell: f"there is no method {cell.unknown_method} yet" for cell in missing if cell.unknown_method}
+    waiting = [cell for cell in missing if cell not in unknown]
+    return State(waiting, records, jobs, Times(records.values()), failed=unknown)
+
+
+def worker_options(asked: Asked, runs: Path, episodes: int) -> dict[str, Any]:
+    """What whoever measures is told beside the cell."""
+    own = [str(folder) for folder in folders()[1:]]
+    return {"runs": str(runs), "list": str(asked.path.resolve()), "folders": own, "episodes": episodes}
+
+
+def keep(answer: Mapping[str, Any], cell: Cell, state: State, asked: Asked, results: Path) -> str:
+    """Write down what came of a cell; what there is to say of it."""
+    if "record" not in answer:
+        state.failed[cell] = one_line(answer.get("refused") or answer["error"])
+        return f"{cell.called(asked.common)}: {state.failed[cell]}"
+    record: Record = answer["record"]
+    add_record(results, read_figures(asked.path).values(), record)
+    state.records[cell] = record
+    state.done.append(record)
+    state.times.add(record)
+    return f"{cell.called(asked.common)}: {record['score']:.1f}"
 
 
 def _time_for(state: State, end: float | None) -> bool:
@@ -188,15 +209,8 @@ def _finish(worker: Worker, state: State, asked: Asked, results: Path) -> str:
     cell = worker.cell
     assert cell is not None
     answer, began = worker.answer(), state.running.pop(cell)
-    if "record" not in answer:
-        state.failed[cell] = one_line(answer.get("refused") or answer["error"])
-        return f"{cell.called(asked.common)}: {state.failed[cell]}"
-    record: Record = answer["record"]
-    add_record(results, read_figures(asked.path).values(), record)
-    state.records[cell] = record
-    state.done.append(record)
-    state.times.add(record)
-    return f"{cell.called(asked.common)}: {record['score']:.1f} in {time.monotonic() - began:.0f} s"
+    line = keep(answer, cell, state, asked, results)
+    return f"{line} in {time.monotonic() - began:.0f} s" if "record" in answer else line
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def main() -> int:
     log.setLevel(logging.INFO)
     try:
         for line in sys.stdin:
-            answers.write(json.dumps(_answer(json.loads(line))) + "\n")
+            answers.write(json.dumps(answer(json.loads(line))) + "\n")
             answers.flush()
     except KeyboardInterrupt:  # what was begun has been saved
         return 130
@@ -43,7 +43,8 @@ def _own_output() -> TextIO:
     return own
 
 
-def _answer(asked: dict[str, Any]) -> dict[str, Any]:
+def answer(asked: dict[str, Any]) -> dict[str, Any]:
+    """The result of a cell, or what went wrong."""
     from tailo_pl.callbacks.progress import shown
     from tailo_pl.config.choices import use_folder
     from tailo_pl.paper.cells import Cell
