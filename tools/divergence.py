@@ -39,8 +39,8 @@ def value_experiment(every: int, batch: int, steps: int, own: Sequence[str]) -> 
     return composed(
         [
             *TASK, f"setting.every={every}", "method=smodice", "method.divergence=kl", "method.stages.policy=null",
-            f"preset.baselines.steps={steps}", f"preset.baselines.batch={batch}", "logger=csv", "seed=0",
-            f"name=every{every}-batch{batch}", *own,
+            "preset.baselines.actor=shared", f"preset.baselines.steps={steps}", f"preset.baselines.batch={batch}",
+            "logger=csv", "seed=0", f"name=every{every}-batch{batch}", *own,
         ]
     )  # fmt: skip
 

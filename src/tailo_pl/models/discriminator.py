@@ -23,7 +23,7 @@ from tailo_pl.losses.discriminator import (
     lipschitz_terms,
     logit_terms,
 )
-from tailo_pl.models.networks import mlp, tanh_gradients, with_absorbing
+from tailo_pl.models.networks import mlp, network_gradients, with_absorbing
 from tailo_pl.models.reduction import batch_means
 from tailo_pl.models.stage import StageModule
 
@@ -118,7 +118,7 @@ class PUDiscriminator(StageModule):
     def _input_gradients(self, points: Tensor) -> Tensor:
         """grad_x D(x), in float32: the penalty's curvature is below what half precision resolves."""
         with torch.autocast(points.device.type, enabled=False):
-            return tanh_gradients(self.network, points.float())
+            return network_gradients(self.network, points.float())
 
     def hand_on(self, task: Task) -> Mapping[str, NDArray[Any]]:
         """R(s) of every step of TA, and of the absorbing state where there is one."""

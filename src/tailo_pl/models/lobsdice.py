@@ -20,7 +20,7 @@ from tailo_pl.losses.dice import (
 from tailo_pl.losses.discriminator import LogitTerms, cross_entropy, interpolate, lipschitz_terms, logit_terms
 from tailo_pl.models.actor import Actor
 from tailo_pl.models.heads import ClippedGaussian, Head
-from tailo_pl.models.networks import he_normal, input_gradients, mlp, relu_gradients
+from tailo_pl.models.networks import he_normal, input_gradients, mlp, network_gradients
 from tailo_pl.models.reduction import batch_log_mean_exp, batch_means
 from tailo_pl.models.stage import value_range
 from tailo_pl.models.weighing import HandsOnWeights, Weighing
@@ -126,7 +126,7 @@ class LobsDICE(Weighing):
         gradients = input_gradients(lambda points: lobsdice_reward(self.cost(points)), torch.cat([mixed, mixed_ta]))
         reward_terms = lipschitz_terms(gradients).view(2, -1).mean(0)
         mixed_states, mixed_nexts = mixed.chunk(2, -1)
-        nu_gradients = relu_gradients(self.nu, torch.cat([states, mixed_states, mixed_nexts]))
+        nu_gradients = network_gradients(self.nu, torch.cat([states, mixed_states, mixed_nexts]))
         return [reward_terms, nu_gradients.square().sum(-1).view(3, -1).mean(0)]
 
     def configure_optimizers(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import pairwise
 from typing import Literal, TypeVar
@@ -125,33 +125,22 @@ def he_normal(network: nn.Module) -> None:
                 nn.init.zeros_(layer.bias)
 
 
-def tanh_gradients(network: nn.Sequential, points: Tensor) -> Tensor:
-    """Gradient of a one-output tanh network at each point, as plain arithmetic: one graph for autograd, not two.
+def network_gradients(network: nn.Sequential, points: Tensor) -> Tensor:
+    """Gradient of a one-output tanh or ReLU network at each point, as plain arithmetic: one graph, not two.
 
-    With h_k = tanh(z_k) the chain rule reads, from the output back: g = w_out; g = (g * (1 - h_k^2)) W_k.
+    With h_k the hidden layers the chain rule reads, from the output back: g = w_out; g = (g * slope_k) W_k, where the
+    slope is 1 - h_k^2 of tanh, and h_k > 0 of ReLU, which no gradient passes.
     """
     *hidden, out = [layer for layer in network if isinstance(layer, nn.Linear)]
-    activations, values = [], points
-    for layer in hidden:
-        values = torch.tanh(layer(values))
-        activations.append(values)
-    gradients: Tensor = out.weight
-    for layer, activation in zip(reversed(hidden), reversed(activations), strict=True):
-        gradients = (gradients * (1 - activation.square())) @ layer.weight
-    return gradients
-
-
-def relu_gradients(network: nn.Sequential, points: Tensor) -> Tensor:
-    """The same of a one-output ReLU network: g = w_out; g = (g * (h_k > 0)) W_k; where it bends has no slope."""
-    *hidden, out = [layer for layer in network if isinstance(layer, nn.Linear)]
-    active, values = [], points
-    with torch.no_grad():
+    smooth = isinstance(network[1], nn.Tanh)
+    slopes, values = [], points
+    with nullcontext() if smooth else torch.no_grad():
         for layer in hidden:
-            values = torch.relu(layer(values))
-            active.append(values > 0)
+            values = torch.tanh(layer(values)) if smooth else torch.relu(layer(values))
+            slopes.append(1 - values.square() if smooth else values > 0)
     gradients: Tensor = out.weight
-    for layer, passes in zip(reversed(hidden), reversed(active), strict=True):
-        gradients = (gradients * passes) @ layer.weight
+    for layer, slope in zip(reversed(hidden), reversed(slopes), strict=True):
+        gradients = (gradients * slope) @ layer.weight
     return gradients
 
 
