@@ -177,7 +177,11 @@ def test_budgets_stand_in_the_order_of_their_cost_and_the_largest_that_fits_is_c
 
 def test_of_several_budgets_the_best_can_be_compared() -> None:
     own = measured("oril", 0, 50.0, "preset.baselines.td_steps=9", "preset.baselines.actor=own")
-    cells = [measured("tailo", 0, 90.0), measured("bc", 0, 5.0), measured("oril", 0, 30.0), own]
+    variants = [
+        measured("tailo", 0, 99.0, "method.alpha=2.0"),
+        measured("tailo_one_step", 0, 99.0),
+    ]
+    cells = [measured("tailo", 0, 90.0), measured("bc", 0, 5.0), measured("oril", 0, 30.0), own, *variants]
     listed = [cell_of(cell) for cell in cells]
     for best_budget, score in ((False, 30.0), (True, 50.0)):
         groups = compared(cells, listed, best_budget=best_budget)["standard"]["hopper"]
@@ -187,3 +191,4 @@ def test_of_several_budgets_the_best_can_be_compared() -> None:
             "oril": score,
         }
     assert "50.0 (9, own actor; " in budget_table(cells)
+    assert [row.choice for row in measured_rows(cells)] == ["method=bc", "method=oril", "method=tailo"]

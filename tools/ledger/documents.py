@@ -21,14 +21,15 @@ DOCUMENTS = ("docs/numbers.md", "docs/baselines.md")
 def write_tables(listed: Path, root: Path = Path()) -> None:
     """Rewrite the parts of the documents that stand between markers, from the folder `cells` beside a list of cells.
 
-    Those of docs/numbers.md are TAILO's and plain cloning's; docs/results.md has all of them. Beside them the file of
-    what methods came to, for `tailo advise`.
+    Those of docs/numbers.md are TAILO's and plain cloning's of the list; docs/results.md has all of them. Beside them
+    the file of what methods came to, for `tailo advise`.
     """
-    cells = list(read_records(listed.parent / "cells").values())
-    own = [cell for cell in cells if cell["method"] in ("tailo", "bc")]
+    records, asked = read_records(listed.parent / "cells"), read_cells(listed).listed
+    cells = list(records.values())
+    own = [records[cell] for cell in asked if cell in records and records[cell]["method"] in ("tailo", "bc")]
     tables = {
         "results": markdown_table(own),
-        "comparison": comparison_tables(cells, read_cells(listed).listed),
+        "comparison": comparison_tables(cells, asked),
         "equal-time": equal_time_table(cells),
         "budgets": budget_table(cells),
     }

@@ -213,7 +213,8 @@ def _overrides(cell: Record) -> tuple[str, ...]:
 
 
 def _method(overrides: Iterable[str]) -> str | None:
-    """A method with its options; None for cells that differ from preset fast in more than the baselines' steps."""
+    """A method with its options; None for cells that differ from preset fast in more than the baselines' steps, and for
+    TAILO with other knobs than its own, which figures of the paper show."""
     name, options = "", []
     for key, value in outcome(_given(overrides)).items():
         if key == "method":
@@ -224,6 +225,8 @@ def _method(overrides: Iterable[str]) -> str | None:
             continue
         elif (key, value) != ("preset", "fast"):
             return None
+    if name.startswith("tailo") and (name, options) != ("tailo", []):
+        return None
     return " ".join([name, *options])
 
 
