@@ -134,11 +134,15 @@ def test_d4rls_files_are_the_same_command(tmp_path: Path, monkeypatch: pytest.Mo
         (["standard", "colour=red"], "colour: unknown key"),
         (["standard", "hydra.launcher.n_jobs=2"], "reproduce: 'hydra.launcher.n_jobs=2' given, expected it together"),
         (["standard", "--launcher", "joblib", "--hours", "1"], "reproduce: --launcher joblib given with --hours"),
+        (["standard", "--launcher", "rocket"], "hydra/launcher: 'rocket' given, expected one of basic"),
     ],
 )
-def test_a_mistake_is_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_is_one_line(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from tailo_pl.cli import main
 
+    monkeypatch.chdir(tmp_path)
     assert main(["reproduce", *words]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"tailo: {said}")

@@ -57,16 +57,14 @@ def launched(
                 through_hydra(["-m", f"+cell={numbers}", *hydra, *own], partial(_job, cells, told, Path(answers)))
         finally:  # an interrupted wait loses nothing that has been measured
             for number, cell in enumerate(cells):
-                state.waiting.remove(cell)
-                watch(state, keep(_answer_of(Path(answers) / str(number)), cell, state, asked, results))
+                if (said := Path(answers) / str(number)).exists():
+                    state.waiting.remove(cell)
+                    watch(state, keep(json.loads(said.read_text()), cell, state, asked, results))
+    for cell in list(state.waiting):
+        state.waiting.remove(cell)
+        nothing = {"error": "its job ended without a result; the same command goes on with it"}
+        watch(state, keep(nothing, cell, state, asked, results))
     return state
-
-
-def _answer_of(path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(path.read_text()))
-    except (OSError, ValueError):
-        return {"error": "its job ended without a result; the same command goes on with it"}
 
 
 def _job(cells: Sequence[Cell], told: Mapping[str, Any], answers: Path, config: DictConfig) -> None:
