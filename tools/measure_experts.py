@@ -55,7 +55,7 @@ ORIGINS = {
     "ant-crippled-leg": Origin("ant", "crippled-leg", "TRPO", 614_400),
     "ant-medium": Origin("ant", STOCK, "TRPO", 700_000),
     "halfcheetah": Origin("halfcheetah", STOCK, "TD3", 475_000),
-    "halfcheetah-half-torso": Origin("halfcheetah", "half-torso", "TD3", 125_000),
+    "halfcheetah-half-torso": Origin("halfcheetah", "half-torso", "TD3", 2_125_000),
     "halfcheetah-medium": Origin("halfcheetah", STOCK, "TD3", 75_000),
     "hopper": Origin("hopper", STOCK, "TRPO", 300_000),
     "hopper-medium": Origin("hopper", STOCK, "TRPO", 100_000),
