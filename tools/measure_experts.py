@@ -52,7 +52,7 @@ class Origin(NamedTuple):
 ORIGINS = {
     "ant": Origin("ant", STOCK, "TRPO", 1_500_000),
     "ant-heading": Origin("antmaze", STOCK, "PPO", 1_025_000),
-    "ant-crippled-leg": Origin("ant", "crippled-leg", "TRPO", 614_400),
+    "ant-crippled-leg": Origin("ant", "crippled-leg", "TRPO", 921_600),
     "ant-medium": Origin("ant", STOCK, "TRPO", 700_000),
     "halfcheetah": Origin("halfcheetah", STOCK, "TD3", 475_000),
     "halfcheetah-half-torso": Origin("halfcheetah", "half-torso", "TD3", 2_125_000),
