@@ -22,6 +22,7 @@ CLEARLY = 5.0
 """points that make one score clearly lower than another"""
 _MOST = 4  # panels that are named where a claim does not hold
 HOLDS, IN_PART, FAILS, OPEN = "holds", "holds in part", "does not hold", "not measured"
+SO_FAR = "holds so far"  # in all that was measured, which is not everything
 
 
 class Finding(NamedTuple):
@@ -31,11 +32,13 @@ class Finding(NamedTuple):
         holds: whether the claim holds there.
         numbers: that say so.
         level: whether it holds only in that nothing is ahead.
+        lacking: whether something it is about has not been measured.
     """
 
     holds: bool
     numbers: str
     level: bool = False
+    lacking: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,17 @@ class Verdict:
     """Whether a claim holds.
 
     Args:
-        level: one of `HOLDS`, `IN_PART`, `FAILS`, `OPEN`.
-        text: the level with the numbers that say so.
+        level: one of `HOLDS`, `SO_FAR`, `IN_PART`, `FAILS`, `OPEN`.
+        detail: where, and the numbers that say so.
     """
 
     level: str
-    text: str
+    detail: str = ""
+
+    @property
+    def text(self) -> str:
+        """Both."""
+        return self.level + self.detail
 
 
 Rule = Callable[..., Finding | None]
@@ -81,19 +89,21 @@ def judge(claim: Claim, figure: PaperFigure, scores: Scores) -> Verdict:
 def _verdict(findings: Sequence[tuple[str, Finding | None]]) -> Verdict:
     told = [(name, found) for name, found in findings if found is not None]
     if not told:
-        return Verdict(OPEN, OPEN)
+        return Verdict(OPEN)
     good, even = (sum(getattr(found, what) for _, found in told) for what in ("holds", "level"))
     level = FAILS if not good else HOLDS if good == len(told) and even < good else IN_PART
+    if level == HOLDS and (len(told) < len(findings) or any(found.lacking for _, found in told)):
+        level = SO_FAR
     # Where it does not hold everywhere, the panels that say so are what one wants to know.
     wanted = [(name, found) for name, found in told if not found.holds] or told
     numbers = "; ".join(f"{name} {found.numbers}".strip() for name, found in wanted[:_MOST])
     numbers += f"; and {len(wanted) - _MOST} more" if len(wanted) > _MOST else ""
     count = f" in {good} of {len(told)}" if len(findings) > 1 and level != FAILS else ""
     count = f" in any of {len(told)}" if len(findings) > 1 and level == FAILS and len(told) > 1 else count
+    count = f",{count}" if count and level == IN_PART else count
     count += f", level in {even} of them" if even and len(findings) > 1 else ", level" if even else ""
     rest = f"; {len(findings) - len(told)} not measured" if len(findings) > len(told) else ""
-    word = HOLDS if level == IN_PART else level
-    return Verdict(level, f"{word}{count} ({numbers}){rest}")
+    return Verdict(level, f"{count} ({numbers}){rest}")
 
 
 def _panel(rule: Rule) -> Rule:
@@ -128,7 +138,7 @@ def best(
     lacking = len(scores.figure.lines) - 1 - len(apart) - len(others)
     seen = f", {lacking} others not measured" if lacking > 0 else ""
     level = holds and margin is None and ahead <= LEVEL
-    return Finding(holds, f"{means[of]:.1f}, best other {other} {others[other]:.1f}{seen}", level)
+    return Finding(holds, f"{means[of]:.1f}, best other {other} {others[other]:.1f}{seen}", level, lacking > 0)
 
 
 @_panel
@@ -199,21 +209,23 @@ def steady(scores: Scores, panels: Sequence[Panel], *, line: str, share: float) 
     if not several:
         return None
     numbers = ", ".join(f"{env} {min(found):.1f} to {max(found):.1f}" for env, found in several.items())
-    return Finding(all(min(found) >= share * max(found) for found in several.values()), f"{line}: {numbers}")
+    holds = all(min(found) >= share * max(found) for found in several.values())
+    return Finding(holds, f"{line}: {numbers}", lacking=sum(map(len, by_env.values())) < len(panels))
 
 
 @_whole
 def mean_best(scores: Scores, panels: Sequence[Panel], *, than: Sequence[str], of: str = "tailo") -> Finding | None:
     """Over the panels that both have done, a line's mean is at least every other's."""
-    shown, holds = [], []
+    shown, holds, lacking = [], [], False
     for name in than:
         pairs = [(scores.mean(panel, of), scores.mean(panel, name)) for panel in panels]
         both = np.array([pair for pair in pairs if None not in pair], dtype=np.float64)
+        lacking |= len(both) < len(panels)
         if len(both):
             one, other = both.mean(0)
             holds.append(one >= other - LEVEL)
             shown.append(f"{of} {one:.1f}, {name} {other:.1f} over {len(both)}")
-    return Finding(all(holds), "; ".join(shown)) if holds else None
+    return Finding(all(holds), "; ".join(shown), lacking=lacking) if holds else None
 
 
 @_panel

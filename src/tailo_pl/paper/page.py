@@ -20,9 +20,10 @@ _HEAD = f"""# The paper, figure by figure
 
 Every figure of the paper with scores, and its table, on this project's own data (`source=bundled`) with preset
 `fast`. The experts in this data are this project's, so scores are not the paper's; what can be compared is who is ahead
-of whom. Each score is the mean over seeds of the trained policy over 100 fresh episodes. A verdict follows from the
-scores by a rule, never by hand: scores within {LEVEL:g} points are level, "clearly" means {CLEARLY:g} points. What has
-not been measured is a gap (–), and `tailo reproduce FIGURE` fills it; the lines it reads and writes are in
+of whom. Each score is the mean over seeds of the trained policy over fresh episodes, of which the line below a figure
+says how many. A verdict follows from the scores by a rule, never by hand: scores within {LEVEL:g} points are level,
+"clearly" means {CLEARLY:g} points, and what holds only in what was measured holds so far. What has not been measured is
+a gap (–), and `tailo reproduce FIGURE` fills it; the lines it reads and writes are in
 `results/cells/`. In figures, points are seeds; dashed marks are scores that the paper prints, on D4RL's data.
 """
 
@@ -67,7 +68,7 @@ def _part(
     lines = [f"## {figure.title} {{ #{figure.name} }}", "", f"{figure.place} · `tailo reproduce {figure.name}`", ""]
     lines += [f"![{figure.title}]({drawn.parent.name}/{drawn.name})" if drawn else "Not measured yet.", ""]
     for claim, verdict in zip(figure.claims, verdicts, strict=True):
-        lines.append(f"- {claim.says}: **{verdict.level}**{verdict.text.removeprefix(verdict.level)}")
+        lines.append(f"- {claim.says}: **{verdict.level}**{verdict.detail}")
     if drawn is not None:
         lines += ["", *_table(figure, scores), "", _budget(figure, asked, records, scores)]
     return "\n".join([*lines, ""])
@@ -86,8 +87,9 @@ def _budget(figure: PaperFigure, asked: Asked, records: Mapping[Cell, Record], s
     alone = replace(asked, figures=[figure])
     cells, missing = alone.cells(), alone.missing(records)
     seeds = sorted({record["seed"] for record in scores.records})
+    episodes = sorted({record["episodes"] for record in scores.records if record["episodes"]})
     spent = np.mean([record["cpu_seconds"] for record in scores.records])
     return (
-        f"Data: bundled. Preset fast, seeds {', '.join(map(str, seeds))}; {len(cells) - len(missing)} of {len(cells)} "
-        f"cells, {spent:.0f} CPU seconds each on average."
+        f"Data: bundled. Preset fast, seeds {', '.join(map(str, seeds))}, {' or '.join(map(str, episodes))} episodes; "
+        f"{len(cells) - len(missing)} of {len(cells)} cells, {spent:.0f} CPU seconds each on average."
     )
