@@ -63,7 +63,7 @@ def test_a_value_may_hold_commas() -> None:
     ("methods", "line"),
     [
         ("bc,smodise", "method: 'smodise' given, expected one of bc, "),
-        ("bc,smodice:method.divergence=kll", "method.stages.value.model.divergence: expected one of 'kl'"),
+        ("bc,smodice:method.divergence=kll", "method.best_with_divergence: 'kll' asked for, expected one of kl, "),
         ("bc,smodice:method.divergense=kl", "method.divergense: unknown key"),
         ("bc,smodice:method.absorbing=ful", "method.absorbing_seen_by: 'ful' asked for, expected one of none, "),
         ("lobsdice", "methods=lobsdice: method lobsdice, setting examples: TS: states in no order found"),

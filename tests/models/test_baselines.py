@@ -130,9 +130,24 @@ class TestPaperPreset:
     )  # fmt: skip
     def test_smodice(self, overrides: tuple[str, ...], divergence: str, absorbing: tuple[bool, bool]) -> None:
         stages = composed_config(["method=smodice", *overrides])["method"]["stages"]
-        assert stages["value"]["model"]["divergence"] == divergence
-        assert [stages[name]["model"]["absorbing"] for name in ("reward", "value")] == list(absorbing)
-        assert [stages[name]["batches"]["absorbing"] for name in ("reward", "value")] == list(absorbing)
+        reward, learner = stages["reward"], stages["value"] or stages["policy"]
+        assert learner["model"]["divergence"] == divergence
+        assert [stage["model"]["absorbing"] for stage in (reward, learner)] == list(absorbing)
+        assert [stage["batches"]["absorbing"] for stage in (reward, learner)] == list(absorbing)
+
+    @pytest.mark.parametrize(
+        ("overrides", "steps"),
+        [
+            (("method.divergence=kl",), (4_000, None, 10_000)),  # its own actor beside its value
+            (("method.divergence=chi2",), (1_000, 1_000, 20_000)),  # weights handed to TAILO's policy stage
+            (("method.divergence=kl", "preset.baselines.actor=shared"), (4_000, 10_000, 20_000)),
+            (("method.divergence=chi2", "preset=paper"), (None, None, 1_000_000)),
+        ],
+    )
+    def test_whose_actor_smodice_takes(self, overrides: tuple[str, ...], steps: tuple[int | None, ...]) -> None:
+        stages = composed_config(["method=smodice", "env=hopper", *overrides])["method"]["stages"]
+        found = [stages[name] and stages[name]["max_steps"] for name in ("reward", "value", "policy")]
+        assert tuple(found) == steps
 
     @pytest.mark.parametrize("score", ["probability", "logit"])
     @pytest.mark.parametrize(("pu", "objectives"), [

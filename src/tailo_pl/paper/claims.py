@@ -43,12 +43,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a claim holds.
-
-    Args:
-        level: one of `HOLDS`, `SO_FAR`, `IN_PART`, `FAILS`, `OPEN`.
-        detail: where, and the numbers that say so.
-    """
+    """Whether a claim holds: `HOLDS`, `SO_FAR`, `IN_PART`, `FAILS` or `OPEN`; where, and the numbers that say so."""
 
     level: str
     detail: str = ""
@@ -98,9 +93,9 @@ def _verdict(findings: Sequence[tuple[str, Finding | None]]) -> Verdict:
     wanted = [(name, found) for name, found in told if not found.holds] or told
     numbers = "; ".join(f"{name} {found.numbers}".strip() for name, found in wanted[:_MOST])
     numbers += f"; and {len(wanted) - _MOST} more" if len(wanted) > _MOST else ""
-    count = f" in {good} of {len(told)}" if len(findings) > 1 and level != FAILS else ""
-    count = f" in any of {len(told)}" if len(findings) > 1 and level == FAILS and len(told) > 1 else count
-    count = f",{count}" if count and level == IN_PART else count
+    count = ""
+    if len(findings) > 1 and (level != FAILS or len(told) > 1):
+        count = f"{',' * (level == IN_PART)} in {'any' if level == FAILS else good} of {len(told)}"
     count += f", level in {even} of them" if even and len(findings) > 1 else ", level" if even else ""
     rest = f"; {len(findings) - len(told)} not measured" if len(findings) > len(told) else ""
     return Verdict(level, f"{count} ({numbers}){rest}")
