@@ -99,7 +99,7 @@ def test_cells_are_jobs_of_a_launcher(listed: Path, launcher: str, at_once: str)
     lines = (listed / "results/cells/mine.jsonl").read_text().splitlines()
     assert ["method.alpha=2.0" in line for line in lines] == [True, False]
     assert (listed / "figures/mine.svg").exists()
-    assert not list(listed.glob("runs/.tailo-cells-*"))
+    assert not list(listed.glob("runs/.tailo-*"))
 
     code, out = finish(reproduce(listed, *asked))  # what has a result is no job
     assert code == 2 and len((listed / "results/cells/mine.jsonl").read_text().splitlines()) == 2

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailo_pl.commands.logs import quieten
-from tailo_pl.commands.sweep import own_folder, through_hydra
-from tailo_pl.errors import UserError
+from tailo_pl.commands.sweep import notes, own_folder, through_hydra
 from tailo_pl.files import write_text
-from tailo_pl.locks import no_one_else
 from tailo_pl.paper.cells import Cell
 from tailo_pl.paper.plan import Asked
-from tailo_pl.paper.reproduce import State, Watch, beginning, keep, worker_options
+from tailo_pl.paper.reproduce import State, Watch, alone_in, beginning, keep, worker_options
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -44,20 +41,15 @@ def launched(
     if not state.waiting:
         return state
     told, cells = worker_options(asked, runs.absolute(), episodes), list(state.waiting)
-    hydra = [f"hydra/launcher={launcher}", *options]
-    try:
-        runs.mkdir(parents=True, exist_ok=True)
-        made = tempfile.TemporaryDirectory(prefix=".tailo-cells-", dir=runs.absolute())
-    except OSError as error:
-        raise UserError(f"{runs}: cannot be written ({error.strerror}); --runs says where else") from error
-    with no_one_else(runs / ".reproduce.lock", f"{runs}: tailo reproduce"), made as answers:
+    arguments, numbers = [f"runs={runs}", *options], ",".join(map(str, range(len(cells))))
+    jobs = ["-m", f"+cell={numbers}", f"hydra/launcher={launcher}", *options]
+    with alone_in(runs), notes(arguments) as answers:
         try:
-            with own_folder([f"runs={runs}", *options]) as own:
-                numbers = ",".join(map(str, range(len(cells))))
-                through_hydra(["-m", f"+cell={numbers}", *hydra, *own], partial(_job, cells, told, Path(answers)))
+            with own_folder(arguments) as own:
+                through_hydra([*jobs, *own], partial(_job, cells, told, answers))
         finally:  # an interrupted wait loses nothing that has been measured
             for number, cell in enumerate(cells):
-                if (said := Path(answers) / str(number)).exists():
+                if (said := answers / str(number)).exists():
                     state.waiting.remove(cell)
                     watch(state, keep(json.loads(said.read_text()), cell, state, asked, results))
     for cell in list(state.waiting):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def sweep(arguments: list[str]) -> None:
     """Run every job, and at the end name those that failed."""
-    with _notes(arguments) as folder, own_folder(arguments) as own:
+    with notes(arguments) as folder, own_folder(arguments) as own:
         # Its parser wants all overrides in one piece.
         overrides = [argument for argument in arguments if argument not in ("-m", "--multirun")]
         through_hydra(["-m", *overrides, *own], partial(_sweep_job, folder))
@@ -57,8 +57,8 @@ def through_hydra(arguments: list[str], job: Callable[[DictConfig], Any] = train
 
 
 @contextmanager
-def _notes(arguments: list[str]) -> Iterator[Path]:
-    """A folder in which jobs say how they failed: where runs are, which jobs on other machines see as well."""
+def notes(arguments: list[str]) -> Iterator[Path]:
+    """A folder in which jobs say what came of them: where runs are, which jobs on other machines see as well."""
     wanted = _runs(arguments)
     try:
         place = next(folder for folder in (wanted, *wanted.parents) if folder.is_dir())

@@ -215,14 +215,21 @@ def _finish(worker: Worker, state: State, asked: Asked, results: Path) -> str:
 
 @contextmanager
 def _workers(runs: Path, jobs: int, options: Mapping[str, Any]) -> Iterator[list[Worker]]:
-    """Processes that measure; none is left behind. Only one such set works in a folder of runs."""
-    try:
-        runs.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{runs}: cannot be written ({error.strerror}); runs=... says where else") from error
-    with no_one_else(runs / ".reproduce.lock", f"{runs}: tailo reproduce"):
+    """Processes that measure; none is left behind."""
+    with alone_in(runs):
         workers = [Worker(runs, number, options) for number in range(jobs)]
         try:
             yield workers
         finally:
             end_all([worker.process for worker in workers if worker.process is not None])
+
+
+@contextmanager
+def alone_in(runs: Path) -> Iterator[None]:
+    """Meanwhile nobody else measures cells in a folder of runs, which is made where there is none."""
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{runs}: cannot be written ({error.strerror}); runs=... says where else") from error
+    with no_one_else(runs / ".reproduce.lock", f"{runs}: tailo reproduce"):
+        yield
