@@ -2,9 +2,9 @@
 
     python -m tools.divergence            # in the project's folder; hours. What was interrupted goes on
 
-Trains SMODICE's discriminator and its value alone, for each share of missing steps and each batch size, and draws the
-least and largest V of the batch over the steps, with TAILO's weights beside them, to docs/pictures/divergence.svg. The
-figure is drawn anew whenever a run has ended; `--draw` draws what is there.
+Trains SMODICE's discriminator and its value alone, for each share of missing steps and each batch size, and keeps the
+least and largest V of the batch over the steps in results/divergence.json, with TAILO's weights beside them. The figure
+is drawn from there to docs/pictures/divergence.svg whenever a run has ended; `--draw` trains nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import itertools
 import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -25,12 +26,14 @@ from numpy.typing import NDArray
 
 from tailo_pl.config.compose import composed
 from tailo_pl.config.experiment import Experiment
+from tailo_pl.files import read_json, write_json
 from tailo_pl.runs.comparison import trained
 from tailo_pl.runs.folder import run_folder
 
 STEPS, EVERY, BATCHES = 100_000, (3, 5), (512, 8192)
 TASK = ("env=walker2d", "setting=incomplete_ta")
 COLORS = {0: "#D55E00", 1: "#0072B2", 2: "#009E73", 3: "#CC79A7"}
+POINTS = 200  # of a curve that is kept
 log = logging.getLogger(__name__)
 
 
@@ -79,25 +82,49 @@ def tailo_weights(every: int, own: Sequence[str]) -> NDArray[np.float32] | None:
     return np.sort(weights.of(np.load(scores), experiment.task.ta.offsets))[::-1]
 
 
+def thinned(found: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Few rows of many: of each group the last step, the least and the largest V, so that no peak is lost."""
+    groups = np.array_split(found, min(POINTS, len(found)))
+    return np.array([[group[-1, 0], group[:, 1].min(), group[:, 2].max()] for group in groups])
+
+
+def keep(options: argparse.Namespace) -> dict[str, Any]:
+    """What is known, with what the runs here have logged beyond it; written down, and returned."""
+    known: dict[str, Any] = read_json(options.results) if options.results.exists() else {}
+    for every in options.every:
+        for batch in options.batches:
+            run_dir = run_folder(value_experiment(every, batch, options.steps, options.overrides))
+            found, name = value_ranges(run_dir), f"V, one step in {every} missing, batch {batch}"
+            if len(found) and (name not in known or found[-1, 0] >= known[name]["steps"][-1]):
+                columns = [[float(f"{one:.4g}") for one in column] for column in thinned(found).T]
+                known[name] = dict(zip(("steps", "least", "largest"), columns, strict=True))
+        weights = tailo_weights(every, options.overrides)
+        if weights is not None:
+            some = np.unique(np.geomspace(1, len(weights), POINTS).astype(int))
+            columns = [[float(f"{one:.4g}") for one in column] for column in (some / len(weights), weights[some - 1])]
+            known[f"W, one step in {every} missing"] = dict(zip(("share", "weight"), columns, strict=True))
+    write_json(options.results, known)
+    return known
+
+
 def draw(options: argparse.Namespace) -> None:
-    """What is there, as one figure."""
+    """What is known, as one figure."""
+    known = keep(options)
     figure, axes = pyplot.subplots(1, len(options.every) + 1, figsize=(11, 3.2), layout="constrained")
     for axis, every in zip(axes, options.every, strict=False):
         for number, batch in enumerate(options.batches):
-            run_dir = run_folder(value_experiment(every, batch, options.steps, options.overrides))
-            found = value_ranges(run_dir)
-            for column, style in ((1, "--"), (2, "-")):
-                label = f"batch {batch:,}" if column == 2 else None
-                axis.plot(found[:, 0], found[:, column], style, color=COLORS[number], linewidth=1, label=label)
+            found = known.get(f"V, one step in {every} missing, batch {batch}")
+            for column, style in (("least", "--"), ("largest", "-")) if found else ():
+                label = f"batch {batch:,}" if column == "largest" else None
+                axis.plot(found["steps"], found[column], style, color=COLORS[number], linewidth=1, label=label)
         axis.set_title(f"V of SMODICE-KL, one step in {every} missing", fontsize=9)
         axis.set_xlabel("steps (solid: largest V of a batch, dashed: least)", fontsize=8)
-        axis.legend(fontsize=8, frameon=False)
+        if axis.lines:
+            axis.legend(fontsize=8, frameon=False)
     for number, every in enumerate(options.every):
-        weights = tailo_weights(every, options.overrides)
-        if weights is not None:
-            share = np.arange(1, len(weights) + 1) / len(weights)
-            some = np.unique(np.geomspace(1, len(weights), 400).astype(int)) - 1
-            axes[-1].loglog(share[some], weights[some], color=COLORS[number], label=f"one step in {every} missing")
+        if found := known.get(f"W, one step in {every} missing"):
+            label = f"one step in {every} missing"
+            axes[-1].loglog(found["share"], found["weight"], color=COLORS[number], label=label)
     axes[-1].set_title("TAILO's weights of the same steps", fontsize=9)
     axes[-1].set_xlabel("share of TA's steps, the heaviest first", fontsize=8)
     axes[-1].legend(fontsize=8, frameon=False)
@@ -116,6 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--batches", type=int, nargs="+", default=BATCHES, help="batch sizes of the value")
     parser.add_argument("--steps", type=int, default=STEPS, help="of the value")
     parser.add_argument("--out", type=Path, default=Path("docs/pictures/divergence.svg"))
+    parser.add_argument("--results", type=Path, default=Path("results/divergence.json"), help="what is known")
     parser.add_argument("--draw", action="store_true", help="train nothing")
     parser.add_argument("overrides", nargs="*", default=["runs=runs/divergence"], help="further key=value of all runs")
     options = parser.parse_args(arguments)

@@ -24,8 +24,8 @@ def made(terminals: list[int], starts: list[int], count: int = 8) -> Trajectorie
 
 def test_which_steps() -> None:
     ta = made(terminals=[3], starts=[0, 4, 7])
-    # 2 is followed by 3, which ended its episode; 5 by 6, which has no known next state.
-    assert followed_steps(ta).tolist() == [0, 1, 2, 4]
+    # 2 is followed by 3, which ended its episode, and 5 by 6, with which a recording breaks off: nothing known behind.
+    assert followed_steps(ta).tolist() == [0, 1, 4]
     assert consecutive_triples(ta).tolist() == [0, 1, 4]
 
 
@@ -33,13 +33,8 @@ def test_missing_steps_break_them() -> None:
     ta = made(terminals=[7], starts=[0])
     kept = ta.drop(np.arange(8) == 3)
     states = np.asarray(kept.observations)[:, 0]
-    assert states[followed_steps(kept)].tolist() == [
-        0,
-        1,
-        4,
-        5,
-        6,
-    ]  # 1 -> 2 -> 3: the state behind 2 is recorded, and 7 ended its episode
+    # 1 -> 2 -> 3: the state behind 2 is recorded
+    assert states[followed_steps(kept)].tolist() == [0, 1, 4, 5]
     assert states[consecutive_triples(kept)].tolist() == [0, 4, 5]
 
 
@@ -50,10 +45,9 @@ def test_rows(task_data: Any) -> None:
     data.trainer = SimpleNamespace(global_rank=0, world_size=1, strategy=strategy, global_step=0)
     batch = next(iter(data.train_dataloader()))
     first, second, third = (part[:, 0] for part in batch.states)
-    assert set(first.tolist()) == {0, 1, 2, 4}
-    assert torch.equal(second, first + 1) and torch.equal(batch.actions[:, 0], first / 10)
-    assert torch.equal(batch.done, (second == 3).float())
-    assert torch.equal(third[batch.done == 0], first[batch.done == 0] + 2)
+    assert set(first.tolist()) == {0, 1, 4}
+    assert torch.equal(second, first + 1) and torch.equal(third, first + 2)
+    assert torch.equal(batch.actions[:, 0], first / 10)
     assert set(batch.expert.first[:, 0].tolist()) == {0, 3, 4, 5}
     assert all(torch.equal(part, batch.expert.first + shift) for shift, part in enumerate(batch.expert))
 

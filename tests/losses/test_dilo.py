@@ -26,8 +26,8 @@ def test_conjugate_is_the_largest_of_its_lines(y: float) -> None:
 
 
 def test_residual_by_hand() -> None:
-    y = residual(torch.tensor([2.0, 2.0]), torch.tensor([1.0, 1.0]), torch.tensor([0.0, 1.0]), 0.9)
-    assert y.tolist() == pytest.approx([0.8, -1.0])
+    y = residual(torch.tensor([2.0, 0.0]), torch.tensor([1.0, -1.0]), 0.9)
+    assert y.tolist() == pytest.approx([0.8, 1.0])
 
 
 def test_mixture_by_hand() -> None:
@@ -58,14 +58,13 @@ class TestOrthogonalSum:
 
 
 def test_a_chain_of_five_settles_at_the_closed_form() -> None:
-    """Pairs 0..4 follow each other, the last itself; TA has all of them and a side step (5) that ends its episode, TS
+    """Pairs 0..4 follow each other, the last itself; TA has all of them and a side step (5) that leads to itself, TS
     the chain's. With the gradient through V(s, s') alone every pair settles where its own terms balance: at
     w = f*'(y) with (1-l)*d_TA = l*(b*d_TS*w + (1-b)*d_TA*(w - 1)), y = 2*(w - 1), V = g*V' - y."""
     values = torch.zeros(6, dtype=torch.float64, requires_grad=True)
     there = torch.tensor([1, 2, 3, 4, 4, 5])
-    done = torch.tensor([0, 0, 0, 0, 0, 1], dtype=torch.float64)
     for _ in range(3000):
-        y = residual(values.detach()[there], values, done, GAMMA)
+        y = residual(values.detach()[there], values, GAMMA)
         # Each row of the chain's five is drawn as often from TS as from TA: 1/5 and 1/6.
         on_chain = mixture_terms(y[:5], torch.zeros(5), SHARE).mean() + mixture_terms(torch.zeros(6), y, SHARE).mean()
         loss = (1 - BALANCE) * values.mean() + BALANCE * on_chain
@@ -74,6 +73,6 @@ def test_a_chain_of_five_settles_at_the_closed_form() -> None:
             values -= 5 * gradient
     w = ((1 - BALANCE) / 6 + BALANCE * (1 - SHARE) / 6) / (BALANCE * (SHARE / 5 + (1 - SHARE) / 6))
     chain = -2 * (w - 1) / (1 - GAMMA)  # of the last pair, and so of all before it
-    side = -2 * (1 - BALANCE) / (BALANCE * (1 - SHARE))
+    side = -2 * (1 - BALANCE) / (BALANCE * (1 - SHARE)) / (1 - GAMMA)
     assert values.tolist() == pytest.approx([chain] * 5 + [side], abs=1e-6)
     assert chain > side

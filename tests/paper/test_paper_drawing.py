@@ -24,7 +24,8 @@ def test_a_panel_for_each_task_and_a_gap_where_nothing_was_measured(tmp_path: Pa
     text = path.read_text()
     assert all(f">{figure.title_of(panel)}<" in text for panel in figure.panels)
     assert text.count(">not measured<") == len(figure.panels) - 1
-    assert ">55<" in text and ">40<" in text and ">tailo<" in text and ">morel<" not in text
+    assert ">55<" in text and ">40<" in text and ">tailo<" in text
+    assert text.count(">–<") == 2 and ">morel<" in text  # nothing but what the paper prints of it
     again = draw(figure, asked, found, tmp_path / "again")
     assert again is not None and again.read_text() == text
 
@@ -38,7 +39,15 @@ def test_curves_with_a_band_where_runs_were_evaluated_often_enough(tmp_path: Pat
     assert path is not None
     text = path.read_text()
     assert "FillBetweenPolyCollection" in text or "PolyCollection" in text
-    assert ">50<" not in text  # no bars, then
+    assert ">55<" not in text  # no bars, then
+
+
+def test_panels_of_an_environment_have_one_scale_that_begins_at_zero(tmp_path: Path) -> None:
+    figure = FIGURES["offline_rl"]
+    found = results(figure, {("hopper medium", "tailo"): 1.0, ("hopper medium-expert", "tailo"): 50.0})
+    path = draw(figure, Asked([figure], FAST), found, tmp_path)
+    assert path is not None
+    assert path.read_text().count(">120<") == 2  # in both panels, because the paper prints 111.5 in one of them
 
 
 def test_trajectories_have_a_row_for_r_and_one_for_w(tmp_path: Path) -> None:

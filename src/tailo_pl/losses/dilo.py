@@ -12,9 +12,13 @@ def bounded_chi2_conjugate(y: Tensor) -> Tensor:
     return weights * y - (weights - 1).square()
 
 
-def residual(next_values: Tensor, values: Tensor, done: Tensor | float, discount: float) -> Tensor:
-    """y = g*(1 - done)*V(s', s'') - V(s, s')."""
-    return discount * (1 - done) * next_values - values
+def residual(next_values: Tensor, values: Tensor, discount: float) -> Tensor:
+    """y = g*V(s', s'') - V(s, s').
+
+    No mask: a step that ends its episode leads to no further one, so no triple begins with it. With a mask for a step
+    from s' that does, a fall would be worth 0, more than any pair that is not the expert's.
+    """
+    return discount * next_values - values
 
 
 def mixture_terms(expert_y: Tensor, y: Tensor, share: float) -> Tensor:

@@ -98,7 +98,6 @@ class DILO(Weighing):
         first, second, third = (
             self.standardise(torch.cat(both)) for both in zip(batch.states, batch.expert, strict=True)
         )  # TA's rows above TS's
-        done = torch.cat([batch.done, torch.zeros_like(batch.done)])
         ta, ts = (
             torch.stack(self.utilities(first[part], second[part])) for part in (slice(rows), slice(rows, None))
         )  # (2, rows): both utilities; apart, so that TA's can be differentiated alone
@@ -108,8 +107,8 @@ class DILO(Weighing):
                 torch.minimum(*self.target_utilities(*pair)) for pair in ((first, second), (second, third))
             )
         linear = (1 - self.balance) * ta.mean()
-        forward = self._mixture(residual(next_targets, values, done, self.discount), rows)
-        backward = self._mixture(residual(next_values, targets, done, self.discount), rows)
+        forward = self._mixture(residual(next_targets, values, self.discount), rows)
+        backward = self._mixture(residual(next_values, targets, self.discount), rows)
         utilities = ta.detach().min(0).values
         actor_loss = None
         if self.acts:

@@ -16,7 +16,7 @@ from tailo_pl.paper.cells import Cell
 from tailo_pl.paper.figures import Panel, PaperFigure
 from tailo_pl.paper.plan import Asked
 from tailo_pl.paper.records import Record
-from tailo_pl.paper.scores import Scores, scores_of
+from tailo_pl.paper.scores import NONE, Scores, scores_of
 from tailo_pl.report.drawing import DASHES, METADATA, STYLE, color_of
 from tailo_pl.report.figure import colors
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _WIDE, _HIGH = 2.1, 1.55  # inches of a panel
 _FEWEST = 3  # evaluations that make a curve
+_GREY = "#888888"
 
 
 def require_matplotlib() -> None:
@@ -86,10 +87,12 @@ def _panel(scores: Scores, panel: Panel, what: str, axis: Axes) -> None:
         _quantities(scores, panel, axis)
     elif figure.kind == "curves" and _has_curves(scores):
         _curves(scores, panel, axis)
+        _one_scale(scores, panel, axis)
     else:
         _bars(scores, panel, axis)
+        _one_scale(scores, panel, axis)
     if not axis.has_data():
-        axis.text(0.5, 0.5, "not measured", ha="center", va="center", transform=axis.transAxes, color="#888888")
+        axis.text(0.5, 0.5, "not measured", ha="center", va="center", transform=axis.transAxes, color=_GREY)
         axis.set_xticks([])
         axis.set_yticks([])
 
@@ -98,6 +101,20 @@ def _has_curves(scores: Scores) -> bool:
     """Whether most runs were evaluated so often that a curve says more than where it ends."""
     counts = [len({step for step, *_ in record["evaluations"]}) for record in scores.records]
     return float(np.median(counts)) >= _FEWEST
+
+
+def _one_scale(scores: Scores, panel: Panel, axis: Axes) -> None:
+    """From zero to a little above the highest score of the environment: a small difference looks small, and panels of
+    the same environment can be compared."""
+    alike = [other for other in scores.figure.panels if other.env == panel.env]
+    records = [
+        record for other in alike for line in scores.figure.lines for record in scores.measured[other, line.name]
+    ]
+    found = [value for record in records for value in (record["score"], *(one[1] for one in record["evaluations"]))]
+    places = [scores.figure.panels.index(other) for other in alike]
+    found += [printed[place] for printed in scores.figure.printed.values() for place in places]
+    if found and max(found) > 0:
+        axis.set_ylim(min(0.0, *found), 1.15 * max(found))
 
 
 def _curves(scores: Scores, panel: Panel, axis: Axes) -> None:
@@ -122,27 +139,32 @@ def _held(curve: Sequence[Sequence[float]], steps: NDArray[Any]) -> NDArray[np.f
 
 
 def _bars(scores: Scores, panel: Panel, axis: Axes) -> None:
+    if not scores.means(panel):
+        return
+    printed, place = scores.figure.printed, scores.figure.panels.index(panel)
     for number, (line, (color, _)) in enumerate(
         zip(scores.figure.lines, colors(len(scores.figure.lines)), strict=True)
     ):
         found = scores.of(panel, line.name)
-        if not found:
-            continue
         faded = 1.0 if number < 6 else 0.5
-        axis.bar([number], [np.mean(found)], color=color_of(color), alpha=faded, label=line.name)
+        if found or line.name in printed:
+            axis.bar(
+                [number], [float(np.mean(found)) if found else 0.0], color=color_of(color), alpha=faded, label=line.name
+            )
+        if not found:
+            axis.annotate(NONE, (number, 0), (0, 1), textcoords="offset points", ha="center", color=_GREY, fontsize=10)
+            continue
         axis.plot([number] * len(found), found, ".", color="#1b1f24", markersize=2.5)
         axis.annotate(
             f"{np.mean(found):.0f}", (number, max(*found, 0.0)), (0, 2), textcoords="offset points", ha="center"
         )
-    printed = scores.figure.printed
-    place = scores.figure.panels.index(panel)
     for number, line in enumerate(scores.figure.lines):
-        if line.name in printed and axis.has_data():
+        if line.name in printed:
             axis.plot(
                 [number - 0.4, number + 0.4], [printed[line.name][place]] * 2, "--", color="#1b1f24", linewidth=0.9
             )
     axis.set_xticks([])
-    axis.margins(y=0.15)
+    axis.set_xlim(-0.6, len(scores.figure.lines) - 0.4)  # every line has its place, measured or not
 
 
 def _trajectories(scores: Scores, panel: Panel, what: str, axis: Axes) -> None:

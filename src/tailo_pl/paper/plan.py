@@ -12,6 +12,7 @@ from tailo_pl.paper.records import Record
 
 _FIRST = ("tailo", "bc")  # methods that every cell is to have before others
 _USUAL = 60.0  # seconds of a cell of which nothing like it is known
+_WHOLE = 1.25  # what a cell takes of what its stages do: its data is read, and its policy played at the end
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,11 @@ class Asked:
     path: Path = PAPER
 
     def cells(self) -> list[Cell]:
-        """Every cell once, in the order in which they are worth running: seed by seed, TAILO and BC first."""
-        ordered: dict[Cell, tuple[int, bool, int]] = {}
+        """Every cell once, in the order in which they are worth running: TAILO and BC first, each seed by seed."""
+        ordered: dict[Cell, tuple[bool, int, int]] = {}
         for number, figure in enumerate(self.figures):
             for cell in self._cells(figure):
-                place = (cell.seed, cell.values["method"] not in _FIRST, number)
+                place = (cell.values["method"] not in _FIRST, cell.seed, number)
                 ordered[cell] = min(place, ordered.get(cell, place))
         return sorted(ordered, key=lambda cell: ordered[cell])
 
@@ -67,12 +68,18 @@ class Times:
         for record in records:
             self.add(record)
 
-    def add(self, record: Record) -> None:
-        """One more that is known."""
+    def add(self, record: Record, seconds: float | None = None) -> None:
+        """One more that is known.
+
+        Args:
+            record: what came of the cell.
+            seconds: that all of it took; None: as much longer than its stages as is usual.
+        """
         method, preset, env = record["method"], record["preset"], record["env"]
+        took = _WHOLE * record["seconds"] if seconds is None else seconds
         for key in ((method, preset, env), (method, preset)):
             total, count = self._sums.get(key, (0.0, 0))
-            self._sums[key] = (total + record["seconds"], count + 1)
+            self._sums[key] = (total + took, count + 1)
 
     def expected(self, cell: Cell) -> float:
         """Seconds that a cell will take."""

@@ -170,8 +170,10 @@ def worker_options(asked: Asked, runs: Path, episodes: int) -> dict[str, Any]:
     return {"runs": str(runs), "list": str(asked.path.resolve()), "folders": own, "episodes": episodes}
 
 
-def keep(answer: Mapping[str, Any], cell: Cell, state: State, asked: Asked, results: Path) -> str:
-    """Write down what came of a cell; what there is to say of it."""
+def keep(
+    answer: Mapping[str, Any], cell: Cell, state: State, asked: Asked, results: Path, seconds: float | None = None
+) -> str:
+    """Write down what came of a cell, which took so long; what there is to say of it."""
     if "record" not in answer:
         state.failed[cell] = one_line(answer.get("refused") or answer["error"])
         return f"{cell.called(asked.common)}: {state.failed[cell]}"
@@ -179,8 +181,9 @@ def keep(answer: Mapping[str, Any], cell: Cell, state: State, asked: Asked, resu
     add_record(results, read_figures(asked.path).values(), record)
     state.records[cell] = record
     state.done.append(record)
-    state.times.add(record)
-    return f"{cell.called(asked.common)}: {record['score']:.1f}"
+    state.times.add(record, seconds)
+    took = "" if seconds is None else f" in {seconds:.0f} s"
+    return f"{cell.called(asked.common)}: {record['score']:.1f}{took}"
 
 
 def _time_for(state: State, end: float | None) -> bool:
@@ -209,8 +212,7 @@ def _finish(worker: Worker, state: State, asked: Asked, results: Path) -> str:
     cell = worker.cell
     assert cell is not None
     answer, began = worker.answer(), state.running.pop(cell)
-    line = keep(answer, cell, state, asked, results)
-    return f"{line} in {time.monotonic() - began:.0f} s" if "record" in answer else line
+    return keep(answer, cell, state, asked, results, time.monotonic() - began)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from tailo_pl.data.draws import rows_at, uniform_rows
 from tailo_pl.data.rows import Index
 from tailo_pl.data.settings import Setting, Task
 from tailo_pl.data.trajectories import Trajectories
-from tailo_pl.data.transitions import consecutive, ended, has_next
+from tailo_pl.data.transitions import consecutive, has_next
 from tailo_pl.errors import Refusal
 
 
@@ -31,9 +31,6 @@ class TripleBatch(NamedTuple):
     """Rows of TA, and as many of TS."""
 
     states: Triples
-    """where `done`, the third state means nothing"""
-    done: Tensor
-    """1 where the step from the second state ended its episode by the task's own rule"""
     actions: Tensor
     """of the first state"""
     expert: Triples
@@ -71,7 +68,6 @@ class TripleBatches(Batches):
             expert = rows_at(ts.rows, expert_from[expert_chosen])
             return TripleBatch(
                 Triples(tables.states(rows), tables.states(after), tables.next_states(after)),
-                tables.done(after),
                 tables.actions(rows),
                 Triples(*(data.gather(expert_states, expert + shift) for shift in range(3))),
                 size,
@@ -81,9 +77,9 @@ class TripleBatches(Batches):
 
 
 def followed_steps(ta: Trajectories) -> Index:
-    """Positions of kept steps whose recorded successor is kept too, and has a known next state or ended its episode."""
+    """Positions of kept steps whose recorded successor is kept too, and has a known next state."""
     steps = consecutive(ta)
-    return np.asarray(steps[(has_next(ta) | ended(ta))[steps + 1]])
+    return np.asarray(steps[has_next(ta)[steps + 1]])
 
 
 def consecutive_triples(ts: Trajectories) -> Index:
