@@ -21,12 +21,15 @@ DOCUMENTS = ("docs/numbers.md", "docs/baselines.md")
 def write_tables(listed: Path, root: Path = Path()) -> None:
     """Rewrite the parts of the documents that stand between markers, from the folder `cells` beside a list of cells.
 
-    Those of docs/numbers.md are TAILO's and plain cloning's of the list; docs/results.md has all of them. Beside them
-    the file of what methods came to, for `tailo advise`.
+    Those of docs/numbers.md are TAILO's and plain cloning's of the list, with every seed that was measured, as in
+    docs/results.md, which has all of them. Beside them the file of what methods came to, for `tailo advise`.
     """
     records, asked = read_records(listed.parent / "cells"), read_cells(listed).listed
     cells = list(records.values())
-    own = [records[cell] for cell in asked if cell in records and records[cell]["method"] in ("tailo", "bc")]
+    wanted = {cell.overrides for cell in asked}
+    own = [
+        record for cell, record in records.items() if cell.overrides in wanted and record["method"] in ("tailo", "bc")
+    ]
     tables = {
         "results": markdown_table(own),
         "comparison": comparison_tables(cells, asked),
