@@ -80,6 +80,18 @@ def test_only_missing_cells_are_run_and_tables_follow(tmp_path: Path, monkeypatc
     assert "| pointmaze | examples | bc | fast |" in text
 
 
+def test_the_table_of_numbers_has_every_seed_that_was_measured_of_a_listed_cell(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "results/cells.yaml").write_text("- {env: hopper, setting: standard, method: tailo, seed: 0}\n")
+    for record in (measured("tailo", 0, 90.0), measured("tailo", 1, 100.0), measured("bc", 0, 1.0)):
+        add_record(tmp_path / "results/cells", [], record)
+    (tmp_path / "docs/numbers.md").write_text("<!-- results:begin -->\n<!-- results:end -->\n")
+    write_tables(tmp_path / "results/cells.yaml", tmp_path)
+    (row,) = (tmp_path / "docs/numbers.md").read_text().splitlines()[3:-1]
+    assert "| 95.0 ± 5.0 | 2 |" in row
+
+
 def test_what_methods_came_to_is_kept_by_task() -> None:
     def of(method: str, seed: int, score: float, *more: str) -> Record:
         return result(Cell.of(("env=hopper", "setting=standard", f"method={method}", *more), seed), score)
