@@ -146,3 +146,4 @@ def test_a_mistake_is_one_line(
     assert main(["reproduce", *words]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"tailo: {said}")
+    assert not list(tmp_path.iterdir())

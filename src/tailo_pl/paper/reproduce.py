@@ -228,10 +228,17 @@ def _workers(runs: Path, jobs: int, options: Mapping[str, Any]) -> Iterator[list
 
 @contextmanager
 def alone_in(runs: Path) -> Iterator[None]:
-    """Meanwhile nobody else measures cells in a folder of runs, which is made where there is none."""
+    """Meanwhile nobody else measures cells in a folder of runs, which is made where there is none, and goes again where
+    nothing came into it."""
+    lock, new = runs / ".reproduce.lock", not runs.exists()
     try:
         runs.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{runs}: cannot be written ({error.strerror}); runs=... says where else") from error
-    with no_one_else(runs / ".reproduce.lock", f"{runs}: tailo reproduce"):
-        yield
+    try:
+        with no_one_else(lock, f"{runs}: tailo reproduce"):
+            yield
+    finally:
+        if new and list(runs.iterdir()) == [lock]:
+            lock.unlink()
+            runs.rmdir()
