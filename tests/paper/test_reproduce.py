@@ -17,9 +17,6 @@ from helpers.processes import left_after, processes_of
 from helpers.runs import small
 from helpers.small_runs import finish, start
 
-from tailo_pl.paper.cells import Cell
-from tailo_pl.paper.measure import measure
-
 LIST = """
 - figure: mine
   place: nowhere
@@ -105,9 +102,9 @@ def test_cells_are_jobs_of_a_launcher(listed: Path, launcher: str, at_once: str)
     assert code == 2 and len((listed / "results/cells/mine.jsonl").read_text().splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_d4rls_files_are_the_same_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("D4RL_DATASET_DIR", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     for name, mean in (("expert", 1.0), ("random", 0.0)):
         ends = np.arange(600) % 100 == 99
@@ -116,11 +113,14 @@ def test_d4rls_files_are_the_same_command(tmp_path: Path, monkeypatch: pytest.Mo
             file["actions"] = rng.uniform(-1, 1, (600, 3)).astype(np.float32)
             file["rewards"] = np.ones(600, dtype=np.float32)
             file["terminals"], file["timeouts"] = ends, np.zeros(600, dtype=bool)
-    overrides = ["env=hopper", "setting=standard", "setting.experts=3", "method=bc", "source=d4rl", *small(3)]
-    record = measure(Cell.of(overrides), [], episodes=1)
+    asked = ("--source", "d4rl", "--seeds", "1", "--only", "env=hopper", "--only", "method=bc", "--episodes", "1")
+    code, out = finish(start(tmp_path, "standard", *asked, "setting.experts=3", *small(3), command="reproduce"))
+    assert code == 0, out
+    (kept,) = (tmp_path / "results/cells").glob("*.jsonl")
+    record = json.loads(kept.read_text())
     assert (record["source"], record["env"], record["episodes"]) == ("d4rl", "hopper", 1)
     assert record["data"]["ts"] == [1, 100] and record["data"]["ta"] == [9, 900]
-    assert "source=d4rl" in record["cell"]
+    assert "source=d4rl" in record["cell"] and (tmp_path / "figures/standard.svg").exists()
     assert record["numbers"]["effective_trajectories"] == 9  # cloned alike: lines say what runs said of themselves
 
 
