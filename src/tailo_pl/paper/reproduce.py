@@ -145,8 +145,8 @@ def reproduce(
     with _workers(runs, min(jobs, len(state.waiting)), worker_options(asked, runs, episodes)) as workers:
         while state.left:
             for worker in workers:
-                if worker.cell is None and state.waiting and _time_for(state, end):
-                    _begin(worker, state)
+                if worker.cell is None and (cells := _in_time(state, end)):
+                    _begin(worker, state, next_cell(cells, list(state.running)))
             if not state.running:
                 break
             watch(state, None)
@@ -186,15 +186,15 @@ def keep(
     return f"{cell.called(asked.common)}: {record['score']:.1f}{took}"
 
 
-def _time_for(state: State, end: float | None) -> bool:
-    """Whether the next cell will be done in time; the first one always is begun."""
-    if end is None or not (state.done or state.running or state.failed):
-        return end is None or end > time.monotonic()
-    return time.monotonic() + state.times.expected(state.waiting[0]) <= end
+def _in_time(state: State, end: float | None) -> list[Cell]:
+    """What waits and will be done in time. Where nothing was begun yet, one may take as long as it does."""
+    now = time.monotonic()
+    if end is None or (now < end and not (state.done or state.running or state.failed)):
+        return state.waiting
+    return [cell for cell in state.waiting if now + state.times.expected(cell) <= end]
 
 
-def _begin(worker: Worker, state: State) -> None:
-    cell = next_cell(state.waiting, list(state.running))
+def _begin(worker: Worker, state: State, cell: Cell) -> None:
     state.waiting.remove(cell)
     state.running[cell] = time.monotonic()
     worker.begin(cell)
