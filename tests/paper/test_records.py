@@ -14,7 +14,7 @@ from tailo_pl.paper.cells import Cell
 from tailo_pl.paper.figures import read_figures
 from tailo_pl.paper.plan import Asked, Times, next_cell
 from tailo_pl.paper.records import add_record, read_records
-from tailo_pl.paper.reproduce import State, _time_for
+from tailo_pl.paper.reproduce import State, _in_time
 
 FIGURES = read_figures()
 STANDARD = FIGURES["standard"]
@@ -92,8 +92,12 @@ def test_cells_that_share_stages_are_not_begun_at_once_while_there_are_others() 
 
 
 def test_no_cell_is_begun_that_would_end_too_late() -> None:
-    state = State([cell()], {}, 1, Times([result(cell(), 1.0, seconds=100.0)]))
-    now = time.monotonic()
-    assert _time_for(state, None) and _time_for(state, now + 5) and not _time_for(state, now - 1)  # one is always begun
-    state.done.append(result(cell(env="ant"), 1.0))
-    assert not _time_for(state, now + 110) and _time_for(state, now + 200)
+    slow, quick = cell(), cell(env="ant")
+    times = Times([result(slow, 1.0, seconds=100.0), result(quick, 1.0, seconds=10.0)])
+    state, now = State([slow, quick], {}, 1, times), time.monotonic()
+    assert _in_time(state, None) == _in_time(state, now + 5) == [slow, quick]  # one is always begun
+    assert _in_time(state, now - 1) == []
+    state.done.append(result(cell(env="walker2d"), 1.0))
+    assert _in_time(state, now + 200) == [slow, quick]
+    assert _in_time(state, now + 110) == [quick]  # what is short fills the rest of the time
+    assert _in_time(state, now + 5) == []
