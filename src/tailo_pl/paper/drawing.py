@@ -85,11 +85,9 @@ def _panel(scores: Scores, panel: Panel, what: str, axis: Axes) -> None:
         _trajectories(scores, panel, what, axis)
     elif figure.kind == "quantities":
         _quantities(scores, panel, axis)
-    elif figure.kind == "curves" and _has_curves(scores):
-        _curves(scores, panel, axis)
-        _one_scale(scores, panel, axis)
     else:
-        _bars(scores, panel, axis)
+        shown = _curves if figure.kind == "curves" and _has_curves(scores) else _bars
+        shown(scores, panel, axis)
         _one_scale(scores, panel, axis)
     if not axis.has_data():
         axis.text(0.5, 0.5, "not measured", ha="center", va="center", transform=axis.transAxes, color=_GREY)
