@@ -28,3 +28,8 @@ class TwinCritics(nn.Module):
         """Both estimates."""
         inputs = torch.cat([states, actions], -1)
         return self.first(inputs).squeeze(-1).float(), self.second(inputs).squeeze(-1).float()
+
+    def first_estimate(self, states: Tensor, actions: Tensor) -> Tensor:
+        """That of the first network alone, which actors follow."""
+        estimate: Tensor = self.first(torch.cat([states, actions], -1)).squeeze(-1).float()
+        return estimate

@@ -104,8 +104,9 @@ class SMODICE(Weighing):
     def _actor_loss(self, batch: TransitionBatch, states: Tensor, e: Tensor, acting: Tensor) -> tuple[Tensor, Tensor]:
         """Weighted cloning with the entropy's constraint, and the entropy."""
         weights = torch.where(acting > 0, smodice_weights(e, self.divergence), 0.0)
-        cloning = weights * self.actor.losses(states, self.bounds.normalise(batch.actions), batch.noise)
-        drawn = self.actor.head.drawn(self.actor.outputs(states), batch.noise)[1] * acting
+        outputs = self.actor.outputs(states)
+        cloning = weights * self.actor.head.losses(outputs, self.bounds.normalise(batch.actions), batch.noise)
+        drawn = self.actor.head.drawn(outputs, batch.noise)[1] * acting
         cloning_mean, drawn_mean, share = batch_means([cloning, drawn, acting], [batch.size] * 3)
         drawn_mean = drawn_mean / share.clamp_min(1 / batch.size)
         actor_loss = cloning_mean + torch.exp(self.log_entropy_weight).detach() * drawn_mean

@@ -101,7 +101,7 @@ class TD3BC(PolicyModule):
         if self._actors_turn:
             actions = self.act(states)
             with frozen(self.critics):
-                chosen = self.value_of(self.critics(states, actions)[0])
+                chosen = self.value_of(self.critics.first_estimate(states, actions))
             scale = self.alpha / chosen.detach().abs().mean().clamp_min(1e-8)
             actor_loss = actor_terms(chosen, scale, actions, recorded).mean()
             loss, actor = critic_loss + actor_loss, {"actor_loss": actor_loss}
