@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tailo_pl.config.choices import choices
-from tailo_pl.runs.measured import Measured, better_method, read_measured
-from tailo_pl.runs.suggestions import Choice, best
+from tailo_pl.runs.advice import Judged
+from tailo_pl.runs.measured import Measured, better_in_setting, better_on_data, read_measured
+from tailo_pl.runs.suggestions import Choice, Examined, best, suggestions
+from tailo_pl.runs.summary import read_summary
 
 
 def choice(alpha: float, share: float, logs: float, at_first: float = 1.0) -> Choice:
@@ -34,27 +39,25 @@ def run(method: str = "tailo", env: str = "hopper", setting: str = "standard", d
 class TestMeasured:
     def test_on_the_same_data(self) -> None:
         rows = [row("tailo", 80), row("dilo", 95), row("seabo", 90), row("bc", 83), row("dilo", 1, env="ant")]
-        chosen, words = better_method(rows, run(), ordered=True)
-        assert chosen == "method=dilo"
-        assert words == "measured on this data: method=dilo 95 (93 to 97, 3 seeds), method=tailo 80 (78 to 82, 3 seeds)"
-        assert better_method(rows, run("dilo"), ordered=True) == (
-            "", "on this data none of 3 others that were measured is better",
-        )  # fmt: skip
+        words = "measured on this data: method=dilo 95 (93 to 97, 3 seeds), method=tailo 80 (78 to 82, 3 seeds)"
+        assert better_on_data(rows, run()) == ("method=dilo", words)
+        assert better_on_data(rows, run("dilo")) == ("", "on this data none of 3 others that were measured is better")
+        assert better_on_data(rows, run(data="mine")) is None and better_on_data(rows[:1], run()) is None
 
     def test_in_settings_like_its_own(self) -> None:
         rows = [row("tailo", 80, env) for env in ("hopper", "ant", "walker2d")]
         rows += [row("dilo", 95), row("dilo", 95, "ant"), row("dilo", 10, "walker2d"), row("rce", 99)]
-        chosen, words = better_method(rows, run(data="mine", env="none", setting="given"), ordered=True)
+        chosen, words = better_in_setting(rows, run(data="mine", env="none", setting="given"), ordered=True)
         assert chosen == "method=dilo" and words.endswith("better on 2 of 3 tasks of setting standard (hopper, ant)")
-        assert better_method(rows, run(data="mine", setting="given"), ordered=False) == (
+        assert better_in_setting(rows, run(data="mine", setting="given"), ordered=False) == (
             "", "no other was measured beside it in setting examples",
         )  # fmt: skip
         ties = [row("tailo", 80), row("dilo", 82), row("tailo", 80, "ant"), row("dilo", 70, "ant")]
-        assert better_method(ties, run(data="mine"), ordered=True)[0] == ""
+        assert better_in_setting(ties, run(data="mine"), ordered=True)[0] == ""
 
     def test_nothing_is_known_yet(self) -> None:
-        assert better_method([], run(), ordered=True)[0] == ""
-        assert better_method([row("dilo", 90)], run("mine_own"), ordered=True)[0] == ""
+        assert better_in_setting([], run(), ordered=True)[0] == ""
+        assert better_in_setting([row("dilo", 90)], run("mine_own"), ordered=True)[0] == ""
 
     def test_what_is_in_the_package_names_what_there_is(self) -> None:
         rows = read_measured()
@@ -62,3 +65,13 @@ class TestMeasured:
         for one in rows:
             assert one.low <= one.score <= one.high and one.seeds > 0
             assert one.choice.split()[0].removeprefix("method=") in choices("method")
+
+
+@pytest.mark.slow
+def test_a_method_that_the_data_cannot_have_is_not_advised(run_dir: Path) -> None:
+    examined = Examined(Judged(run_dir, read_summary(run_dir)))
+    here = {"env": "pointmaze", "setting": "examples", "data": examined.summary["data"]["fingerprint"]}
+    rows = [row("tailo", 50, **here), row("bc", 80, **here)]
+    rows += [row(name, 90, **here) for name in ("lobsdice", "dilo", "seabo")]  # examples have no order
+    (advised,) = (one for one in suggestions(examined, rows) if one.name == "method" and one.override)
+    assert advised.override == "method=bc" and advised.why.startswith("measured on this data: method=bc 80 ")

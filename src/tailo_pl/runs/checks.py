@@ -33,12 +33,17 @@ def check(experiment: Experiment) -> None:
     odd = check_task(task, *experiment.action_bounds, trust=experiment.trust, std_floor=experiment.std_floor)
     for line in (*other_bodies(experiment), *odd):
         log.warning("%s", line)
+    check_parts(experiment)
+
+
+def check_parts(experiment: Experiment) -> None:
+    """Whether the task has what the batches and inputs of every stage need."""
     method, setting = experiment.names["method"], experiment.names["setting"]
     for name, stage in experiment.stages.items():
         checks = {"batches": stage.kind.check} | {f"inputs.{key}": one.check for key, one in stage.inputs.items()}
         for part, check_part in checks.items():
             try:
-                check_part(task, experiment.setting)
+                check_part(experiment.task, experiment.setting)
             except Refusal as error:
                 raise Refusal(f"method {method}, setting {setting}: {error}") from error
             except UserError as error:

@@ -48,10 +48,31 @@ def read_measured() -> list[Measured]:
     return [Measured(**json.loads(line)) for line in lines]
 
 
-def better_method(measured: Sequence[Measured], summary: Summary, ordered: bool) -> tuple[str, str]:
-    """Whether another method than a run's was better where it matters most: on its data, else in settings like its own.
+def better_on_data(measured: Sequence[Measured], summary: Summary) -> tuple[str, str] | None:
+    """Whether another method than a run's was better on its data, by more than both intervals.
 
-    Better: by more than both intervals.
+    Args:
+        measured: what is known.
+        summary: of the run.
+
+    Returns:
+        The choice to take instead, empty where there is none, and in words what speaks for it; None where nothing was
+        measured beside the run's method.
+    """
+    own = _own(summary)
+    here = [one for one in measured if (one.env, one.data) == (summary["env"], summary["data"]["fingerprint"])]
+    if len(here) < 2 or not any(one.choice == own for one in here):
+        return None
+    known, better = _against(own, here)
+    if not better:
+        return "", f"on this data none of {len(here) - 1} others that were measured is better"
+    first = max(better, key=lambda one: one.score)
+    return first.choice, f"measured on this data: {first}, {known}"
+
+
+def better_in_setting(measured: Sequence[Measured], summary: Summary, ordered: bool) -> tuple[str, str]:
+    """Whether another method than a run's was better, by more than both intervals, on most tasks of a setting like its
+    own.
 
     Args:
         measured: what is known.
@@ -59,16 +80,9 @@ def better_method(measured: Sequence[Measured], summary: Summary, ordered: bool)
         ordered: whether TS has trajectories.
 
     Returns:
-        The choice to take instead, empty where there is none; and in words what speaks for it.
+        The choice to take instead, empty where there is none, and in words what speaks for it.
     """
-    own = f"method={summary['method']}"
-    here = [one for one in measured if (one.env, one.data) == (summary["env"], summary["data"]["fingerprint"])]
-    if any(one.choice == own for one in here) and len(here) > 1:
-        known, better = _against(own, here)
-        if not better:
-            return "", f"on this data none of {len(here) - 1} others that were measured is better"
-        first = max(better, key=lambda one: one.score)
-        return first.choice, f"measured on this data: {first}, {known}"
+    own = _own(summary)
     setting = summary["setting"] if any(one.setting == summary["setting"] for one in measured) else _LIKE[ordered]
     tasks: dict[tuple[str, str], list[Measured]] = defaultdict(list)
     for one in measured:
@@ -89,6 +103,10 @@ def better_method(measured: Sequence[Measured], summary: Summary, ordered: bool)
         where = f"{len(won[often])} of {tried[often]} tasks of setting {setting} ({', '.join(won[often])})"
         return often, f"{often} was better on {where}"
     return "", f"none of {others} others was better on most tasks of setting {setting}"
+
+
+def _own(summary: Summary) -> str:
+    return f"method={summary['method']}"
 
 
 def _against(own: str, rows: Sequence[Measured]) -> tuple[Measured, list[Measured]]:

@@ -6,7 +6,7 @@ other safe negatives by them, and the rest is a look at TA.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,16 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailo_pl.config.compose import composed_config
+from tailo_pl.config.experiment import Experiment, read_experiment
 from tailo_pl.data.likeness import Followers, Sample, some_states
 from tailo_pl.data.transitions import consecutive
+from tailo_pl.errors import Refusal
 from tailo_pl.inputs import SafeNegatives
 from tailo_pl.inputs.weights import trajectory_weights
 from tailo_pl.models.modes import two_ways
 from tailo_pl.models.yardsticks import effective_number
 from tailo_pl.runs.advice import AS_GOOD, Judged, stored_scores
+from tailo_pl.runs.checks import check_parts
 from tailo_pl.runs.folder import load_run, require_same_data
-from tailo_pl.runs.measured import Measured, better_method
+from tailo_pl.runs.measured import Measured, better_in_setting, better_on_data
 from tailo_pl.runs.verdict import BESIDE_BC, FEW_TRAJECTORIES, FOLLOWED
+from tailo_pl.training.building import check_stages
 
 ALPHA = (0.5, 1.25, 2.0, 4.0)
 GAMMA = (0.0, 0.9, 0.98, 0.998)
@@ -195,16 +200,44 @@ def _of_method(run: Examined, measured: Sequence[Measured]) -> Iterator[Suggesti
     ta, own = run.task.ta, run.summary["method"]
     alike = min(run.followers.share(ta.lengths), run.followers.share(np.ones(len(ta))))
     ordered = run.experiment.setting.ordered and len(consecutive(run.task.ts)) > 0
-    better, words = better_method(measured, run.summary, ordered)
+    here, words = _possible(run, measured, lambda rows: better_on_data(rows, run.summary) or ("", ""))
     goes = f"{alike:.0%} of TA goes where TS goes"
-    if own == WEIGHS and alike >= _ALIKE:
+    if here:
+        yield Suggestion("method", own, words, here, _from(run))
+    elif own == WEIGHS and alike >= _ALIKE:
         yield Suggestion("method", own, f"{goes}: all of it may be cloned", f"method={CLONES_ALL}", _from(run))
     elif own == CLONES_ALL and alike < FOLLOWED:
         yield Suggestion("method", own, f"{goes}: TS should have a say", f"method={WEIGHS}", _from(run))
+    elif words:
+        yield Suggestion("method", own, f"{goes}; {words}")
     else:
+        better, words = _possible(run, measured, lambda rows: better_in_setting(rows, run.summary, ordered))
         yield Suggestion("method", own, words if better else f"{goes}; {words}", better, _from(run) if better else ())
     if ta.recording.rewards is not None and run.summary["verdict"]["level"] != "good":
         yield Suggestion("method", own, "TA has rewards: method=mopo and method=morel learn from these, without TS")
+
+
+def _possible(
+    run: Examined, measured: Sequence[Measured], better: Callable[[Sequence[Measured]], tuple[str, str]]
+) -> tuple[str, str]:
+    """What is found to be better among the methods that can be trained on the run's data."""
+    choice, words = better(measured)
+    while choice and not _can_train(run.experiment, choice):
+        measured = [one for one in measured if one.choice != choice]
+        choice, words = better(measured)
+    return choice, words
+
+
+def _can_train(experiment: Experiment, choice: str) -> bool:
+    """Whether the data and environment of an experiment have what a method needs: the expert's actions, rewards, ..."""
+    config = {**experiment.config, "method": composed_config(choice.split())["method"]}
+    try:
+        other = read_experiment(config, experiment)
+        check_stages(other)
+        check_parts(other)
+    except Refusal:
+        return False
+    return True
 
 
 def _from(run: Examined, name: str = "") -> tuple[str, ...]:
