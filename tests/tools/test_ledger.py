@@ -188,7 +188,8 @@ def test_budgets_stand_in_the_order_of_their_cost_and_the_largest_that_fits_is_c
 
 
 def test_of_several_budgets_the_best_can_be_compared() -> None:
-    own = measured("oril", 0, 50.0, "preset.baselines.td_steps=9", "preset.baselines.actor=own")
+    budget = ("preset.baselines.td_steps=9", "preset.baselines.large_batch=256", "preset.baselines.actor=own")
+    own = measured("oril", 0, 50.0, *budget)
     variants = [
         measured("tailo", 0, 99.0, "method.alpha=2.0"),
         measured("tailo_one_step", 0, 99.0),
@@ -202,5 +203,5 @@ def test_of_several_budgets_the_best_can_be_compared() -> None:
             "bc": 5.0,
             "oril": score,
         }
-    assert "50.0 (9, own actor; " in budget_table(cells)
+    assert "50.0 (9, batch 256, own actor; " in budget_table(cells)
     assert [row.choice for row in measured_rows(cells)] == ["method=bc", "method=oril", "method=tailo"]

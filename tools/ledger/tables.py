@@ -231,20 +231,21 @@ def _method(overrides: Iterable[str]) -> str | None:
 
 
 def _budget(overrides: Iterable[str]) -> dict[str, str]:
-    """The steps that a baseline was given instead of the preset's, those of a reward's discriminator behind, and whose
-    actor clones."""
+    """The steps that a baseline was given instead of the preset's, those of a reward's discriminator behind, the rows
+    of a batch, and whose actor clones."""
     found = [(key, value) for key, value in _given(overrides).items() if _is_budget(key)]
-    return dict(sorted(found, key=lambda one: (one[0].endswith(".actor"), "discriminator" in one[0])))
+    return dict(sorted(found, key=lambda one: (*map(one[0].endswith, (".actor", "batch")), "discriminator" in one[0])))
 
 
 def _is_budget(key: str) -> bool:
-    return key.startswith("preset.baselines.") and key.endswith(("steps", ".actor"))
+    return key.startswith("preset.baselines.") and key.endswith(("steps", "batch", ".actor"))
 
 
 def _shown(key: str, value: str) -> str:
     if key.endswith(".actor"):
         return f"{value} actor"
-    return f"{'discriminator ' if 'discriminator' in key else ''}{int(value):,}"
+    what = "discriminator " if "discriminator" in key else "batch " if key.endswith("batch") else ""
+    return f"{what}{int(value):,}"
 
 
 def _task(overrides: Sequence[str]) -> str:
