@@ -28,7 +28,8 @@ SMALL = small(
     "preset.baselines.recoil_steps=60",
     "preset.baselines.dilo_steps=60",
     "preset.baselines.batch=64",
-    "preset.baselines.large_batch=64",
+    "preset.baselines.recoil_batch=64",
+    "preset.baselines.dilo_batch=64",
     "trainer.log_every_n_steps=15",
     "checkpoint_every=20",
 )

@@ -188,7 +188,7 @@ def test_budgets_stand_in_the_order_of_their_cost_and_the_largest_that_fits_is_c
 
 
 def test_of_several_budgets_the_best_can_be_compared() -> None:
-    budget = ("preset.baselines.td_steps=9", "preset.baselines.large_batch=256", "preset.baselines.actor=own")
+    budget = ("preset.baselines.td_steps=9", "preset.baselines.recoil_batch=256", "preset.baselines.actor=own")
     own = measured("oril", 0, 50.0, *budget)
     variants = [
         measured("tailo", 0, 99.0, "method.alpha=2.0"),
