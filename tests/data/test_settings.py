@@ -9,12 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tailo_pl.data.batches import TransitionBatches, TripleBatches
 from tailo_pl.data.settings import Examples, ExpertsAndOthers, Mismatch, load_task, task_fingerprint
 from tailo_pl.data.sources.bundled import Bundled
 from tailo_pl.data.sources.pointmaze import PointMazeRecipe
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.pointmaze import GOALS
-from tailo_pl.errors import UserError
+from tailo_pl.errors import Refusal, UserError
+from tailo_pl.inputs import NeighbourRewards, TransportRewards
+
+# What makes rewards or batches of the states of TS, whole.
+COMPARING = (TransportRewards(), NeighbourRewards(), TripleBatches(9), TransitionBatches(expert="pairs"))
 
 
 @pytest.fixture
@@ -106,8 +111,14 @@ class TestOtherParts:
         ta = trajectories_of(np.array([[0.0, -1, 5], [8, 1, 7], [4, 0, 9]]), [2, 1], "goal")
         point = trajectories_of(np.array([[0.0, 10.0], [5.0, 30.0], [10.0, 20.0]]), [3], "point")
         setting = Mismatch(None, [], "goal", "point", dimensions=[0, 1], ts_dimensions=[1, 0])
-        moved = setting.cut({"goal": ta, "point": point}).ts
-        np.testing.assert_allclose(moved.observations, [[0, -1, 7], [8, 0, 7], [4, 1, 7]])
+        task = setting.cut({"goal": ta, "point": point})
+        np.testing.assert_allclose(task.ts.observations, [[0, -1, 7], [8, 0, 7], [4, 1, 7]])
+        # TA's mean is no state of the expert: what compares whole states with TS refuses.
+        line = "TS: tells numbers 0, 1 of a state alone, expected all: this method compares whole states"
+        for part in (*COMPARING, TransitionBatches(expert="states")):
+            with pytest.raises(Refusal, match=line):
+                part.check(task, setting)
+        TransitionBatches().check(task, setting)  # never looks at TS
         given = Mismatch(
             None, [], "goal", "point", [0, 1], [1, 0], extent=[[0, 10], [0, 10]], ts_extent=[[0, 40], [0, 20]]
         )

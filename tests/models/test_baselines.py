@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from helpers.runs import small
 
 from tailo_pl import cli
 from tailo_pl.config.compose import composed, composed_config
+from tailo_pl.data.trajectories import Recording, Trajectories
 from tailo_pl.models import LobsDICE
 from tailo_pl.runs.evaluate import evaluate
 from tailo_pl.runs.execute import execute
@@ -85,7 +87,7 @@ def test_refuses_what_it_cannot_do(
         (("method=dilo",), "method dilo, setting examples: TS: no three consecutive states found, expected some: this method looks two states ahead"),  # noqa: E501
         (("method=seabo",), "method seabo, setting examples: TS: no two consecutive states found, expected some (or inputs.rewards.pairs=false)"),  # noqa: E501
         (("method=recoil", *own), "method recoil, setting given: TS: states only found, expected their actions too: this method clones what the expert does"),  # noqa: E501
-        (("method=recoil", "method.expert=both"), "method.drawn_from: 'both' asked for, expected one of actions, pairs"),  # noqa: E501
+        (("method=recoil", "method.expert=both"), "method.stages.value.batches.expert: expected one of 'none', 'states', 'pairs', 'actions'. Got value: both"),  # noqa: E501
         (("method=dilo", *TRAJECTORY, "trainer=ddp"), "trainer.devices: 2 given, but stage value (DILOWeights) trains in one process"),  # noqa: E501
         (("method=dwbc", *own), "method dwbc, setting given: TS: states only found, expected their actions too: this method clones what the expert does"),  # noqa: E501
         (("method=oril", "trainer=ddp"), "trainer.devices: 2 given, but stage policy (TD3BC) trains in one process"),
@@ -199,6 +201,26 @@ def test_recoil_on_pairs_of_states(
     )
     ended = torch.load("runs/pointmaze/given/recoil/a/value/checkpoints/last.ckpt", weights_only=True)["state_dict"]
     assert ended["critics.first.0.weight"].shape[1] == 8  # two states of pointmaze, no action
+
+
+@pytest.mark.parametrize("expert", ["actions", "pairs"])
+def test_recoil_sees_where_episodes_end(expert: str, task_data: Any, make_trainer: Any) -> None:
+    """Where no state behind a fall is recorded, the fall is (s, s) and worth less than all else."""
+    states = np.arange(12, dtype=np.float32)[:, None] % 6
+    recording = Recording(
+        states, np.array([0, 6]), actions=np.zeros((12, 1), dtype=np.float32), terminals=np.arange(12) == 5,
+        timeouts=np.arange(12) == 11,
+    )  # fmt: skip
+    ta, ts = Trajectories.of(recording), Trajectories.of(replace(recording, actions=recording.actions + 1))
+    batches = composed_config(["env=hopper", "method=recoil", f"method.expert={expert}"])["method"]["stages"]["value"]
+    drawn = {"steps": batches["batches"]["steps"], "expert": expert, "batch_size": 400}
+    data = task_data(ts, ta, batches="transitions", **drawn)
+    data.trainer = make_trainer()
+    batch = data.batches.maker()(0)
+    falls = batch.done > 0
+    assert 20 < falls.sum() < 60  # one of eleven steps: all but the one that ran out of time
+    assert (batch.observations[falls] == 5).all() and (batch.next_observations[falls] == 5).all()
+    assert (batch.next_observations[~falls] == batch.observations[~falls] + 1).all()
 
 
 @pytest.mark.parametrize("method", ["oril", "smodice", "dilo", "recoil"])

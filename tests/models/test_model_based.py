@@ -79,6 +79,22 @@ def test_models_learn_a_line(
     assert errors.mean() < 0.05
 
 
+def test_the_largest_disagreement_is_that_of_all_steps(
+    line: Trajectories, task_data: Any, make_trainer: Any, seeded: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tailo_pl.models.dynamics.PART", 100)
+    monkeypatch.setattr("tailo_pl.models.dynamics.LOOKED_AT", 50)
+    data = task_data(line, line, batches="dynamics", batch_size=32, rewards=line.rewards)
+    module = Dynamics(1, [-1], [1], Ensemble(3, 2, (16,), "relu", False))
+    make_trainer(max_steps=1, limit_val_batches=0).fit(module, datamodule=data)
+    module.hand_on(data.task)
+    drawn = ~np.asarray(line.recording.timeouts, dtype=bool)
+    states, actions = torch.from_numpy(line.observations[drawn]), torch.from_numpy(line.recording.actions[drawn])
+    means = module.ensemble.predict(module.standardise(states), actions).means[..., 1]
+    by_hand = max((one - other).abs().max().item() for one in means for other in means)
+    assert module.ensemble.largest_disagreement.item() == pytest.approx(by_hand, rel=1e-5)
+
+
 def test_a_step_without_a_next_state_counts_by_its_reward_alone(
     line: Trajectories, task_data: Any, make_trainer: Any
 ) -> None:
@@ -201,6 +217,7 @@ def test_refuses_what_it_cannot_do(
     [
         (("env=hopper", "setting=offline_rl"), 5, 5),
         (("env=walker2d", "setting=offline_rl", "setting.dataset=medium-expert"), 1, 2),
+        (("env=hopper", "setting=standard"), 5, 1),  # nothing is published for it
         (("env=pointmaze",), 5, 1),
     ],
 )

@@ -14,7 +14,7 @@ from tailo_pl.data.cache import fingerprint
 from tailo_pl.data.frames import into_frame
 from tailo_pl.data.sources.source import Source
 from tailo_pl.data.trajectories import Trajectories
-from tailo_pl.errors import UserError, require_range
+from tailo_pl.errors import Refusal, UserError, require_range
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,19 @@ class Setting(ABC):
     def ta_part(self) -> str:
         """A part that goes into TA."""
         return self.parts[0]
+
+    @property
+    def told(self) -> tuple[int, ...] | None:
+        """Which numbers of a state TS tells, where the others mean nothing; None: all."""
+        return None
+
+    def require_whole_states(self) -> None:
+        """Refuse, for a method that compares whole states, a TS that tells only some of their numbers."""
+        if self.told is not None:
+            numbers = ", ".join(map(str, self.told))
+            raise Refusal(
+                f"TS: tells numbers {numbers} of a state alone, expected all: this method compares whole states"
+            )
 
     @abstractmethod
     def cut(self, parts: Mapping[str, Trajectories]) -> Task:
@@ -227,6 +240,10 @@ class Mismatch(ExpertsAndOthers):
         super().__init__(experts, others, expert=expert, ts=ts)
         self.dimensions, self.ts_dimensions = dimensions, ts_dimensions or dimensions
         self.extent, self.ts_extent = extent, ts_extent
+
+    @property
+    def told(self) -> tuple[int, ...] | None:
+        return None if self.dimensions is None else tuple(self.dimensions)
 
     def cut(self, parts: Mapping[str, Trajectories]) -> Task:
         task = super().cut(parts)

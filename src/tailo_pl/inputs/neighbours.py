@@ -44,6 +44,7 @@ class NeighbourRewards(StageInput):
     def check(self, task: Task, setting: Setting) -> None:
         from tailo_pl.data.transitions import consecutive
 
+        setting.require_whole_states()
         if self.pairs and not (setting.ordered and len(consecutive(task.ts))):
             raise Refusal("TS: no two consecutive states found, expected some (or inputs.rewards.pairs=false)")
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tailo_pl.data.cache import cached_array
 from tailo_pl.data.progress import listener
 from tailo_pl.data.rows import Index
-from tailo_pl.data.settings import Task
+from tailo_pl.data.settings import Setting, Task
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.errors import require_range
 from tailo_pl.inputs.stage_input import Origin, StageInput
@@ -46,6 +46,9 @@ class TransportRewards(StageInput):
         for name in ("scale", "temperature", "spread"):
             require_range(f"transport.{name}", getattr(self, name), 0)
         require_range("transport.offset", self.offset)
+
+    def check(self, task: Task, setting: Setting) -> None:
+        setting.require_whole_states()
 
     def make(self, origin: Origin) -> NDArray[np.float32]:
         # Minutes on a large TA, and the same for every seed.

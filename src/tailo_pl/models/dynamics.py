@@ -20,7 +20,8 @@ from tailo_pl.models.networks import ActionBounds
 from tailo_pl.models.stage import StageModule
 
 BOUNDS_WEIGHT = 0.01  # of the distance between the bounds of log-variances
-LOOKED_AT = 100_000  # steps of TA that statistics and the largest disagreement are taken from, at most
+LOOKED_AT = 100_000  # steps of TA that statistics are taken from, at most
+PART = 10_000  # steps that disagreement is computed of at a time
 
 
 class Dynamics(StageModule):
@@ -120,12 +121,13 @@ class Dynamics(StageModule):
         ensemble, device = self.ensemble, self.device
         _, errors = self.losses(_moved(self._batches.validation(), device))
         ensemble.chosen.copy_(errors.mean(1).argsort()[: ensemble.best].sort().values)
-        batch = _moved(self._batches.some(LOOKED_AT), device)
-        states, actions = self.standardise(batch.observations), self.bounds.normalise(batch.actions)
-        parts = zip(torch.split(states, 10_000), torch.split(actions, 10_000), strict=True)
-        found = [disagreement(ensemble.predict(*part).means[..., 1:]).max() for part in parts]
+        found = [self._disagreement(_moved(part, device)).max() for part in self._batches.parts(PART)]
         ensemble.largest_disagreement.copy_(torch.stack(found).max())
         return {"parameters": np.asarray(ensemble.pack().numpy())}
+
+    def _disagreement(self, batch: DynamicsBatch) -> Tensor:
+        states, actions = self.standardise(batch.observations), self.bounds.normalise(batch.actions)
+        return disagreement(self.ensemble.predict(states, actions).means[..., 1:])
 
     def configure_optimizers(self) -> Any:
         decayed = [layer.weight for layer in self._layers] if self.decays else []

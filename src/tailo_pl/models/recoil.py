@@ -28,8 +28,9 @@ class ReCOIL(Weighing):
     """Critics that are high on the expert's steps and low on TA's, V by Gumbel regression on them, weighted cloning.
 
     As published the critics see states and actions, the expert's too (`actions`). The same networks on pairs of
-    consecutive states (`pairs`) are this project's reading for an expert of whom only states are known. All learn from
-    the same batch, with what they were before it. The actor's rate falls to zero.
+    consecutive states (`pairs`) are this project's reading for an expert of whom only states are known; a step that
+    ended its episode with no next state recorded is then (s, s). All learn from the same batch, with what they were
+    before it. The actor's rate falls to zero.
 
     Args:
         observation_dim: numbers in a state.
@@ -119,7 +120,7 @@ class ReCOIL(Weighing):
 
     @property
     def weighed_steps(self) -> Steps:
-        return "all" if self.expert == "actions" else "next"
+        return "all" if self.expert == "actions" else "next_or_done"
 
     def log_weights(self, steps: KnownSteps) -> Tensor:
         states = self.standardise(steps.observations)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -75,6 +75,12 @@ class DynamicsBatches(Batches):
         """All steps that may be drawn, or so many of them at even distances."""
         usable = _usable(self.data.task.ta)
         return self._gatherer()(torch.from_numpy(usable[:: -(-len(usable) // most)]))
+
+    def parts(self, size: int) -> Iterator[DynamicsBatch]:
+        """All steps that may be drawn, so many at a time."""
+        gathered = self._gatherer()
+        for positions in torch.split(torch.from_numpy(_usable(self.data.task.ta)), size):
+            yield gathered(positions)
 
     def validation(self) -> DynamicsBatch:
         return self._gatherer()(torch.from_numpy(self.held_out_positions))

@@ -62,8 +62,8 @@ class TransitionBatches(Batches):
         steps: which steps are drawn: those with a recorded next state (`next`), also those that ended their episode
             (`next_or_done`), or `all`.
         absorbing: draw the absorbing state too, once per episode that ended; `rewards` then has one number more.
-        expert: rows of TS beside them: their `states`, `pairs` of consecutive states, or states with `actions`;
-            steps of TA that are also TS's are then not drawn.
+        expert: rows of TS beside them: their `states`, `pairs` of consecutive states, or states with `actions`,
+            when steps of TA that are also TS's are not drawn.
         initial: the method needs states at which episodes begin.
     """
 
@@ -84,6 +84,8 @@ class TransitionBatches(Batches):
         self.initial = initial
 
     def check(self, task: Task, setting: Setting) -> None:
+        if self.expert != "none":
+            setting.require_whole_states()
         if self.expert == "pairs" and not setting.ordered:
             raise Refusal("TS: states in no order found, expected consecutive states of the expert")
         try:

@@ -46,6 +46,7 @@ class TripleBatches(Batches):
     """
 
     def check(self, task: Task, setting: Setting) -> None:
+        setting.require_whole_states()
         if not setting.ordered or not len(consecutive_triples(task.ts)):
             raise Refusal("TS: no three consecutive states found, expected some: this method looks two states ahead")
         if not len(followed_steps(task.ta)):
