@@ -95,6 +95,30 @@ def test_the_largest_disagreement_is_that_of_all_steps(
     assert module.ensemble.largest_disagreement.item() == pytest.approx(by_hand, rel=1e-5)
 
 
+def test_the_average_of_mopos_actor_acts(line: Trajectories, task_data: Any, make_trainer: Any, seeded: None) -> None:
+    """After updates 1 and 2 an average of decay 0.5 moves by 3/4 and by 3/5; the rate falls to zero."""
+    data = task_data(line, line, batches="rollouts", batch_size=8, rewards=line.rewards, environment=Line())
+    module = MOPO(
+        1, [-1], [1], Ensemble(2, 1, (4,), "relu", True), rollouts=9, schedule="cosine", averaging=0.5, hidden=(4,)
+    )
+    bias, seen = module.actor.network[-1].bias, []  # type: ignore[union-attr]
+    seen.append(bias.detach().clone())
+    trained = module.optimizer_step
+
+    def watched(*arguments: Any, **options: Any) -> None:
+        trained(*arguments, **options)
+        seen.append(bias.detach().clone())
+
+    module.optimizer_step = watched  # type: ignore[method-assign]
+    trainer = make_trainer(max_steps=2, limit_val_batches=0)
+    trainer.fit(module, datamodule=data)
+    assert not torch.equal(seen[0], seen[1]) and not torch.equal(seen[1], seen[2])
+    expected = seen[0] + 0.75 * (seen[1] - seen[0])
+    expected = expected + 0.6 * (seen[2] - expected)
+    torch.testing.assert_close(module.acting.network[-1].bias, expected)  # type: ignore[union-attr, index]
+    assert trainer.optimizers[0].param_groups[0]["lr"] == pytest.approx(0)
+
+
 def test_a_step_without_a_next_state_counts_by_its_reward_alone(
     line: Trajectories, task_data: Any, make_trainer: Any
 ) -> None:
@@ -162,7 +186,8 @@ SMALL = small(
 )
 OWN = {
     "mopo": ("preset.model_based.mopo_steps", 40, 27, ("method.stages.dynamics.model.decays=[]",
-             "method.stages.policy.model.every=8", "method.stages.policy.model.kept=2")),
+             "method.stages.policy.model.every=8", "method.stages.policy.model.kept=2",
+             "preset.model_based.mopo_schedule=constant")),
     "morel": ("preset.model_based.iterations", 6, 3, ()),
 }  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -44,6 +44,8 @@ class MOPO(PolicyModule):
         target_entropy: that the temperature holds the policy to.
         head: what is made of the actor's numbers; None: a clipped Gaussian.
         learning_rate: Adam's step size, for all.
+        schedule: `constant` learning rate, or `cosine` decay to zero at the last step.
+        averaging: decay of an exponential average of the actor, which then acts, but not in the model; 0: none.
         hidden: widths of the hidden (ReLU) layers.
     """
 
@@ -67,12 +69,15 @@ class MOPO(PolicyModule):
         target_entropy: float = -3.0,
         head: SquashedGaussian | None = None,
         learning_rate: float = 3e-4,
+        schedule: Literal["constant", "cosine"] = "constant",
+        averaging: float = 0.0,
         hidden: Sequence[int] = (256, 256),
     ) -> None:
         super().__init__(observation_dim, action_low, action_high, learning_rate)
         require_range("penalty", penalty, 0, closed="[)")
         require_range("discount", discount, 0, 1)
         require_range("target_rate", target_rate, 0, 1, closed="(]")
+        require_range("averaging", averaging, 0, 1, closed="[)")
         for name, count in (("length", length), ("rollouts", rollouts), ("every", every), ("kept", kept)):
             require_range(name, count, 1, closed="[)")
         self.penalty = penalty
@@ -86,12 +91,19 @@ class MOPO(PolicyModule):
         self.ensemble.prepare(observation_dim, self.action_dim)
         self.ensemble.requires_grad_(False)
         self.actor = Actor(head or ClippedGaussian(9.0), observation_dim, self.action_dim, hidden)
+        self.schedule = schedule
+        self.averaging = averaging
+        self.average = follower_of(self.actor) if averaging else None
         self.critics = TwinCritics(observation_dim, self.action_dim, hidden)
         self.target_critics = follower_of(self.critics)
         self.log_temperature = nn.Parameter(torch.zeros(()))
         self.register_buffer("actors", torch.zeros(kept, len(parameters_to_vector(self.actor.parameters()))))
         self._made: dict[int, Tensor] = {}  # rows that the model made, by the number of the rollouts
         self._rows = torch.empty(0)  # all of them
+
+    @property
+    def acting(self) -> nn.Module:
+        return self.average or self.actor
 
     def setup(self, stage: str) -> None:
         super().setup(stage)
@@ -187,7 +199,12 @@ class MOPO(PolicyModule):
     def optimizer_step(self, *arguments: Any, **options: Any) -> None:
         super().optimizer_step(*arguments, **options)
         move_towards(self.target_critics, self.critics, self.target_rate)
+        if self.average is not None:  # here, so that a step and its average are never apart in a checkpoint
+            move_towards(self.average, self.actor, self.average_rate(self.averaging, self.global_step))
 
     def configure_optimizers(self) -> Any:
         trained = [*self.actor.parameters(), *self.critics.parameters(), self.log_temperature]
-        return torch.optim.Adam(trained, lr=self.learning_rate, fused=True)
+        adam = torch.optim.Adam(trained, lr=self.learning_rate, fused=True)
+        if self.schedule == "constant":
+            return adam
+        return {"optimizer": adam, "lr_scheduler": self.cosine_decay(adam, [True])}
