@@ -112,6 +112,15 @@ def copies(run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     return made
 
 
+@pytest.mark.parametrize("env", [None, "maze", ["maze"], {}])
+def test_of_a_run_of_another_version_nothing_is_expected(run_dir: Path, tmp_path: Path, env: Any) -> None:
+    copy = Path(shutil.copytree(run_dir, tmp_path / "copy"))
+    config = yaml.safe_load((copy / "config.yaml").read_text())
+    (copy / "config.yaml").write_text(as_yaml({**config, "schema": 99, "env": env}))
+    works_or_is_refused(copy, tmp_path, USES)
+    assert "schema 99 found" in (tmp_path / "report.html").read_text()
+
+
 @pytest.mark.parametrize("name", FILES)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None)
 @given(data=st.data())

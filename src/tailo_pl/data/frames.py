@@ -9,10 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailo_pl.data.trajectories import Recording, Trajectories
-from tailo_pl.errors import UserError
+from tailo_pl.errors import Refusal, UserError
 
 Extent = Sequence[Sequence[float]]
 """Lowest and highest value of each dimension."""
+
+
+def require_whole_states(told: Sequence[int] | None) -> None:
+    """Refuse, for a method that compares whole states, a TS that tells only these numbers of them; None: all."""
+    if told is not None:
+        numbers = ", ".join(map(str, told))
+        raise Refusal(f"TS: tells numbers {numbers} of a state alone, expected all: this method compares whole states")
 
 
 def into_frame(

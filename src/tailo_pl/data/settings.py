@@ -14,7 +14,7 @@ from tailo_pl.data.cache import fingerprint
 from tailo_pl.data.frames import into_frame
 from tailo_pl.data.sources.source import Source
 from tailo_pl.data.trajectories import Trajectories
-from tailo_pl.errors import Refusal, UserError, require_range
+from tailo_pl.errors import UserError, require_range
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Task:
     ts: Trajectories
     ta: Trajectories
     compared: tuple[int, ...] | None = None  # numbers of a state by which the two are compared; None: all
+    told: tuple[int, ...] | None = None  # numbers of a state that TS tells, where its others mean nothing; None: all
 
 
 class Setting(ABC):
@@ -41,19 +42,6 @@ class Setting(ABC):
     def ta_part(self) -> str:
         """A part that goes into TA."""
         return self.parts[0]
-
-    @property
-    def told(self) -> tuple[int, ...] | None:
-        """Which numbers of a state TS tells, where the others mean nothing; None: all."""
-        return None
-
-    def require_whole_states(self) -> None:
-        """Refuse, for a method that compares whole states, a TS that tells only some of their numbers."""
-        if self.told is not None:
-            numbers = ", ".join(map(str, self.told))
-            raise Refusal(
-                f"TS: tells numbers {numbers} of a state alone, expected all: this method compares whole states"
-            )
 
     @abstractmethod
     def cut(self, parts: Mapping[str, Trajectories]) -> Task:
@@ -211,9 +199,8 @@ class IncompleteTS(ExpertsAndOthers):
 class Mismatch(ExpertsAndOthers):
     """As `ExpertsAndOthers`, but TS is the trajectory of an expert with another body.
 
-    Where the other body's states are laid out differently, only some of their numbers have a meaning in TA: those are
-    brought into TA's frame, scaled from the other body's extent to TA's; the rest of TS is TA's mean state, and
-    discriminators must not look at it (`method.dimensions`).
+    Where the other body's states are laid out differently, the numbers that have a meaning in TA are scaled from its
+    extent to TA's; the rest of TS is TA's mean state, which nothing may look at (`method.dimensions`, `Task.told`).
 
     Args:
         experts: how many expert trajectories TA holds; None: all.
@@ -241,16 +228,12 @@ class Mismatch(ExpertsAndOthers):
         self.dimensions, self.ts_dimensions = dimensions, ts_dimensions or dimensions
         self.extent, self.ts_extent = extent, ts_extent
 
-    @property
-    def told(self) -> tuple[int, ...] | None:
-        return None if self.dimensions is None else tuple(self.dimensions)
-
     def cut(self, parts: Mapping[str, Trajectories]) -> Task:
         task = super().cut(parts)
         if self.dimensions is None or self.ts_dimensions is None:
             return task
         ts = into_frame(task.ts, self.ts_dimensions, self.ts_extent, task.ta, self.dimensions, self.extent)
-        return Task(ts, task.ta)
+        return Task(ts, task.ta, told=tuple(self.dimensions))
 
 
 class OfflineRL(Setting):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailo_pl.data.cache import cached_array
+from tailo_pl.data.frames import require_whole_states
 from tailo_pl.data.progress import listener
 from tailo_pl.data.settings import Setting, Task
 from tailo_pl.data.trajectories import Trajectories
@@ -44,7 +45,7 @@ class NeighbourRewards(StageInput):
     def check(self, task: Task, setting: Setting) -> None:
         from tailo_pl.data.transitions import consecutive
 
-        setting.require_whole_states()
+        require_whole_states(task.told)
         if self.pairs and not (setting.ordered and len(consecutive(task.ts))):
             raise Refusal("TS: no two consecutive states found, expected some (or inputs.rewards.pairs=false)")
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailo_pl.data.cache import cached_array
+from tailo_pl.data.frames import require_whole_states
 from tailo_pl.data.progress import listener
 from tailo_pl.data.rows import Index
 from tailo_pl.data.settings import Setting, Task
@@ -48,7 +49,7 @@ class TransportRewards(StageInput):
         require_range("transport.offset", self.offset)
 
     def check(self, task: Task, setting: Setting) -> None:
-        setting.require_whole_states()
+        require_whole_states(task.told)
 
     def make(self, origin: Origin) -> NDArray[np.float32]:
         # Minutes on a large TA, and the same for every seed.

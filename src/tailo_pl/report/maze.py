@@ -28,7 +28,8 @@ def maze_figures(run: RunRecord, found: Findings | str, key: str, points: int) -
 
     What cannot be read is noted in the run's `missing`.
     """
-    if not run.summary or run.config.get("env", {}).get("class_path") is None:
+    env = run.config.get("env")  # of a run of another version it may be anything
+    if not run.summary or not isinstance(env, dict) or env.get("class_path") is None:
         return []
     plan = _plan_of(run)
     if plan is None:

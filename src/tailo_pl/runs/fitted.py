@@ -39,7 +39,9 @@ def as_run(fitted: Fitted) -> tuple[Path, dict[str, Any] | None] | None:
     if not kept or fitted.folder.name != fitted.stage or not (origin / "config.yaml").is_file():
         return None
     config = read_yaml(origin / "config.yaml", "a run's configuration")
-    if not isinstance(config, dict) or fitted.stage not in config.get("method", {}).get("stages", {}):
+    method = config.get("method") if isinstance(config, dict) else None
+    stages = method.get("stages") if isinstance(method, dict) else None
+    if not isinstance(config, dict) or not isinstance(stages, dict) or fitted.stage not in stages:
         return None
     require_own(origin)
     experiment = read_experiment(_changed(config, fitted))

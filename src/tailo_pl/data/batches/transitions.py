@@ -13,6 +13,7 @@ from torch import Tensor
 from tailo_pl.data.batches.kind import Batches
 from tailo_pl.data.batches.step_tables import StepTables
 from tailo_pl.data.draws import rows_at, uniform_rows
+from tailo_pl.data.frames import require_whole_states
 from tailo_pl.data.settings import Setting, Task
 from tailo_pl.data.transitions import Steps, Transitions, consecutive, shared_steps
 from tailo_pl.errors import Refusal, UserError
@@ -85,7 +86,7 @@ class TransitionBatches(Batches):
 
     def check(self, task: Task, setting: Setting) -> None:
         if self.expert != "none":
-            setting.require_whole_states()
+            require_whole_states(task.told)
         if self.expert == "pairs" and not setting.ordered:
             raise Refusal("TS: states in no order found, expected consecutive states of the expert")
         try:

@@ -12,6 +12,7 @@ from torch import Tensor
 from tailo_pl.data.batches.kind import Batches
 from tailo_pl.data.batches.step_tables import StepTables
 from tailo_pl.data.draws import rows_at, uniform_rows
+from tailo_pl.data.frames import require_whole_states
 from tailo_pl.data.rows import Index
 from tailo_pl.data.settings import Setting, Task
 from tailo_pl.data.trajectories import Trajectories
@@ -46,7 +47,7 @@ class TripleBatches(Batches):
     """
 
     def check(self, task: Task, setting: Setting) -> None:
-        setting.require_whole_states()
+        require_whole_states(task.told)
         if not setting.ordered or not len(consecutive_triples(task.ts)):
             raise Refusal("TS: no three consecutive states found, expected some: this method looks two states ahead")
         if not len(followed_steps(task.ta)):
