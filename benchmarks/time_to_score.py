@@ -23,7 +23,7 @@ from lightning import Callback
 from rows import Row, keep, show
 
 from tailo_pl.callbacks import StageCheckpoint
-from tailo_pl.commands.console import making_data
+from tailo_pl.commands.making import making_data
 from tailo_pl.config.compose import composed
 from tailo_pl.config.experiment import Experiment
 from tailo_pl.envs.evaluation import episode_seeds, run_episodes, summarise

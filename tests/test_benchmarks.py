@@ -1,13 +1,21 @@
-"""What the benchmarks compare trains the same stage both ways. How long it takes is not tested here."""
+"""What the benchmarks compare trains the same stage both ways, and all of them find what they import. How long it takes
+is not tested here."""
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
 import torch
 
 ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py")))
+def test_a_benchmark_finds_what_it_imports(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(f"{ROOT / 'benchmarks'}")
+    assert importlib.import_module(name).__doc__
 
 
 @pytest.mark.parametrize("method", ["tailo", "lobsdice", "oril", "otr", "recoil", "mopo"])

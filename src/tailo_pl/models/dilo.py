@@ -160,7 +160,7 @@ class DILO(Weighing):
             {"params": self.actor.parameters(), "lr": self.actor_learning_rate},
         ]
         adam = torch.optim.Adam(groups, lr=self.learning_rate, fused=True)
-        return {"optimizer": adam, "lr_scheduler": self.cosine_decay(adam, [False, True])}
+        return self.falling_rates(adam, [False, True])
 
 
 class DILOWeights(HandsOnWeights, DILO):

@@ -107,7 +107,7 @@ class IQL(Weighing):
         values = [*self.value.parameters(), *self.critics.parameters()]
         groups: list[dict[str, Any]] = [{"params": values}, {"params": self.actor.parameters()}]
         adam = torch.optim.Adam(groups, lr=self.learning_rate, fused=True)
-        return {"optimizer": adam, "lr_scheduler": self.cosine_decay(adam, [False, True])}
+        return self.falling_rates(adam, [False, True])
 
 
 class IQLWeights(HandsOnWeights, IQL):

@@ -205,6 +205,4 @@ class MOPO(PolicyModule):
     def configure_optimizers(self) -> Any:
         trained = [*self.actor.parameters(), *self.critics.parameters(), self.log_temperature]
         adam = torch.optim.Adam(trained, lr=self.learning_rate, fused=True)
-        if self.schedule == "constant":
-            return adam
-        return {"optimizer": adam, "lr_scheduler": self.cosine_decay(adam, [True])}
+        return self.falling_rates(adam, [self.schedule == "cosine"])

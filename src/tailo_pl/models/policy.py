@@ -73,15 +73,19 @@ class PolicyModule(StageModule):
         most in the beginning."""
         return max(1 - averaging, 3 / (4 + updates))
 
-    def cosine_decay(self, optimizer: Optimizer, groups: Sequence[bool]) -> dict[str, Any]:
-        """A schedule that lets the rates of the marked parameter groups fall to zero at the last step."""
+    def falling_rates(self, optimizer: Optimizer, groups: Sequence[bool]) -> Any:
+        """What `configure_optimizers` returns: the rates of the marked parameter groups fall to zero at the last step,
+        along a cosine."""
+        if not any(groups):
+            return optimizer
         steps = self.trainer.max_steps
 
         def decay(step: int) -> float:
             return (1 + math.cos(math.pi * step / steps)) / 2
 
         factors: list[Any] = [decay if marked else _constant for marked in groups]
-        return {"scheduler": torch.optim.lr_scheduler.LambdaLR(optimizer, factors), "interval": "step"}
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factors)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
 
 def _constant(step: int) -> float:
@@ -211,6 +215,4 @@ class WeightedBCPolicy(PolicyModule):
         # Drawn in proportion to W, the loss is larger by 1/mean(W): the L2 term grows along to keep the balance.
         decay = self.weight_decay / self.data.batches.loss_scale
         adam = torch.optim.Adam(self.actor.parameters(), lr=self.learning_rate, weight_decay=decay, fused=True)
-        if self.schedule == "constant":
-            return adam
-        return {"optimizer": adam, "lr_scheduler": self.cosine_decay(adam, [True])}
+        return self.falling_rates(adam, [self.schedule == "cosine"])

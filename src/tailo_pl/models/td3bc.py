@@ -123,6 +123,4 @@ class TD3BC(PolicyModule):
     def configure_optimizers(self) -> Any:
         trained = [*self.network.parameters(), *self.critics.parameters()]
         adam = torch.optim.Adam(trained, lr=self.learning_rate, fused=True)
-        if self.schedule == "constant":
-            return adam
-        return {"optimizer": adam, "lr_scheduler": self.cosine_decay(adam, [True])}
+        return self.falling_rates(adam, [self.schedule == "cosine"])
