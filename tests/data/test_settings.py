@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tailo_pl.data.batches import TransitionBatches, TripleBatches
-from tailo_pl.data.settings import Examples, ExpertsAndOthers, Mismatch, load_task, task_fingerprint
+from tailo_pl.data.settings import Examples, ExpertsAndOthers, Mismatch, load_task
 from tailo_pl.data.sources.bundled import Bundled
 from tailo_pl.data.sources.pointmaze import PointMazeRecipe
+from tailo_pl.data.sources.recipe import Part, Recipe
+from tailo_pl.data.task_names import task_fingerprint, task_recipe
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.pointmaze import GOALS
 from tailo_pl.errors import Refusal, UserError
@@ -164,3 +167,31 @@ class TestPointmaze:
             task_fingerprint(Bundled("pointmaze", PointMazeRecipe(), seed=123), Examples(origin="right")),
         ]
         assert len({name, *others}) == 5
+
+    def test_recipe_names_the_data_wherever_it_is_made(
+        self, directions: dict[str, Trajectories], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Two machines, of which one rounds otherwise."""
+        setting = Examples("left", count=8)
+
+        class Machine(Recipe):
+            def __init__(self, place: str, maker: int, rounding: float) -> None:
+                self.home, self.maker, self.rounding = tmp_path / place, maker, rounding
+
+            @property
+            def parts(self) -> dict[str, Part]:
+                return {"directions": Part({"maker": self.maker}, self.make)}
+
+            def make(self, seed: int) -> Trajectories:
+                made = directions["directions"]
+                observations = made.recording.observations + np.float32(self.rounding)
+                return replace(made, recording=replace(made.recording, observations=observations))
+
+        def names(machine: Machine) -> tuple[str, str]:
+            monkeypatch.setenv("TAILO_HOME", str(machine.home))
+            source = Bundled("made_up", machine)
+            return task_recipe(source, setting), task_fingerprint(source, setting)
+
+        here, there, later = names(Machine("a", 1, 0)), names(Machine("b", 1, 1e-3)), names(Machine("a", 2, 0))
+        assert here[0] == there[0] and here[1] != there[1]
+        assert here[0] != later[0] and here[1] == later[1]

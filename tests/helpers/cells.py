@@ -22,7 +22,8 @@ def result(cell: Cell, score: float, **others: Any) -> Record:
         "method": values["method"], "preset": "fast", "source": "bundled", "score": score, "score_std": 10.0,
         "episodes": 100, "success": None, "evaluations": [[100, score, 1.0]], "failure": None,
         "stages": {"policy": [100, "all steps done", 1.0]}, "cpu_seconds": 1.0, "seconds": 30.0,
-        "data": {"fingerprint": "f", "ts": [1, 9], "ta": [2, 18]}, "config": "c", "verdict": "good", "versions": {},
+        "data": {"fingerprint": "f", "recipe": "r", "ts": [1, 9], "ta": [2, 18]},
+        "config": "c", "verdict": "good", "versions": {},
     }  # fmt: skip
     return made | others  # type: ignore[return-value]
 

@@ -33,7 +33,7 @@ def row(choice: str, score: float, env: str = "hopper", setting: str = "standard
 
 
 def run(method: str = "tailo", env: str = "hopper", setting: str = "standard", data: str = "hopper") -> Any:
-    return {"method": method, "env": env, "setting": setting, "data": {"fingerprint": data}}
+    return {"method": method, "env": env, "setting": setting, "data": {"recipe": data}}
 
 
 class TestMeasured:
@@ -70,7 +70,7 @@ class TestMeasured:
 @pytest.mark.slow
 def test_a_method_that_the_data_cannot_have_is_not_advised(run_dir: Path) -> None:
     examined = Examined(Judged(run_dir, read_summary(run_dir)))
-    here = {"env": "pointmaze", "setting": "examples", "data": examined.summary["data"]["fingerprint"]}
+    here = {"env": "pointmaze", "setting": "examples", "data": examined.summary["data"]["recipe"]}
     rows = [row("tailo", 50, **here), row("bc", 80, **here)]
     rows += [row(name, 90, **here) for name in ("lobsdice", "dilo", "seabo")]  # examples have no order
     (advised,) = (one for one in suggestions(examined, rows) if one.name == "method" and one.override)

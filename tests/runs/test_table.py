@@ -72,6 +72,7 @@ def make_run(
         "data": {
             "source": "bundled",
             "fingerprint": data,
+            "recipe": data,
             "ts": {"trajectories": 1, "states": 1},
             "ta": {"trajectories": 1, "steps": 1, "origins": {}},
         },

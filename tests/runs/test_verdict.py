@@ -85,6 +85,7 @@ class TestFourRows:
 DATA: Data = {
     "source": "given",
     "fingerprint": "0",
+    "recipe": "0",
     "ts": {"trajectories": 1, "states": 1},
     "ta": {"trajectories": 300, "steps": 9000, "origins": {}},
 }

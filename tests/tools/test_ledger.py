@@ -104,8 +104,8 @@ def test_what_methods_came_to_is_kept_by_task() -> None:
 
 
 def test_table_gives_mean_and_deviation_over_seeds() -> None:
-    def other_data(record: Record) -> Record:
-        record["data"] = {**record["data"], "fingerprint": "g"}
+    def other_data(record: Record, **names: str) -> Record:
+        record["data"] = {**record["data"], "fingerprint": "g", **names}
         return record
 
     table = markdown_table([measured("tailo", 1, 90.0), measured("tailo", 0, 100.0)])
@@ -113,7 +113,10 @@ def test_table_gives_mean_and_deviation_over_seeds() -> None:
         "| hopper | standard | tailo | fast | 95.0 ± 5.0 | 2 | 1 "
         "| `tailo train -m env=hopper setting=standard method=tailo seed=0,1` |"
     )
-    rows = markdown_table([measured("tailo", 1, 90.0), other_data(measured("tailo", 0, 100.0))]).splitlines()[2:]
+    made_elsewhere = [measured("tailo", 1, 90.0), other_data(measured("tailo", 0, 100.0))]
+    assert markdown_table(made_elsewhere).splitlines()[2] == table.splitlines()[2]  # the same data but for rounding
+    of_another_recipe = [measured("tailo", 1, 90.0), other_data(measured("tailo", 0, 100.0), recipe="s")]
+    rows = markdown_table(of_another_recipe).splitlines()[2:]
     assert [row.split("|")[5].strip() for row in rows] == ["90.0", "100.0"]  # never averaged over data
 
 

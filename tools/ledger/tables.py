@@ -22,7 +22,8 @@ ENOUGH = 1.25  # CPU seconds beside TAILO's that still count as equal
 def markdown_table(cells: Cells) -> str:
     """Mean ± standard deviation over seeds, one row for each group of cells that differ in their seed alone.
 
-    Cells measured on other data are another group, whatever their overrides.
+    Cells measured on other data are another group, whatever their overrides; data that another machine made by the same
+    recipe is no other.
     """
     lines = [["env", "setting", "method", "preset", "score", "seeds", "CPU s per run", "command"], ["---"] * 8]
     for overrides, group in _groups(cells):
@@ -159,7 +160,7 @@ def measured_rows(cells: Cells) -> list[Measured]:
             Measured(
                 first["env"],
                 first["setting"],
-                first["data"]["fingerprint"],
+                first["data"]["recipe"],
                 " ".join(choice),
                 *(round(score, 1) + 0.0 for score in scores),  # + 0.0: no minus zero
                 seeds=len(group),
@@ -198,9 +199,9 @@ def _groups(cells: Cells) -> list[tuple[tuple[str, ...], list[Record]]]:
     groups: dict[str, dict[str, Record]] = defaultdict(dict)
     for cell in cells:
         given = {**_given(_overrides(cell)), "seed": cell["seed"]}
-        groups[group_key(given, cell["data"]["fingerprint"])][seeds(given)] = cell
+        groups[group_key(given, cell["data"]["recipe"])][seeds(given)] = cell
     found = [list(group.values()) for group in groups.values()]
-    found.sort(key=lambda group: (_overrides(group[0]), group[0]["data"]["fingerprint"]))
+    found.sort(key=lambda group: (_overrides(group[0]), group[0]["data"]["recipe"]))
     return [(_overrides(group[0]), group) for group in found]
 
 

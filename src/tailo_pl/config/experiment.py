@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from tailo_pl.config.parsing import as_class, build
 from tailo_pl.config.stages import Stage, read_inputs, read_stages
 from tailo_pl.config.trusted import denied, is_trusted
-from tailo_pl.data.settings import Setting, Task, load_task, task_fingerprint
+from tailo_pl.data.settings import Setting, Task, load_task
 from tailo_pl.data.sources.source import Bounds, Source
+from tailo_pl.data.task_names import task_fingerprint
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.envs.environment import Environment
 from tailo_pl.errors import UserError, one_line, require_range

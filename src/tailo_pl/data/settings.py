@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tailo_pl.data.cache import fingerprint
 from tailo_pl.data.frames import into_frame
 from tailo_pl.data.sources.source import Source
 from tailo_pl.data.trajectories import Trajectories
@@ -287,14 +286,3 @@ class Given(Setting):
 def load_task(source: Source, setting: Setting) -> Task:
     """Read what the setting needs from the source, and cut it."""
     return setting.cut({name: source.part(name) for name in setting.parts})
-
-
-def task_fingerprint(source: Source, setting: Setting) -> str:
-    """Names the data of a task: the content of the parts, the setting and its parameters."""
-    return fingerprint(
-        {
-            "parts": [source.fingerprint(name) for name in setting.parts],
-            "setting": type(setting).__qualname__,
-            "parameters": vars(setting),
-        }
-    )

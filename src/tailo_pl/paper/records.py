@@ -48,7 +48,7 @@ class Always(TypedDict):
     cpu_seconds: float
     seconds: float
     data: dict[str, Any]
-    """fingerprint, and trajectories and steps of TS and TA"""
+    """fingerprint, recipe, and trajectories and steps of TS and TA"""
     config: str
     """fingerprint of the configuration"""
     verdict: str | None
@@ -110,6 +110,7 @@ def data_part(data: Data) -> dict[str, Any]:
     ts, ta = data["ts"], data["ta"]
     return {
         "fingerprint": data["fingerprint"],
+        "recipe": data["recipe"],
         "ts": [ts["trajectories"], ts["states"]],
         "ta": [ta["trajectories"], ta["steps"]],
     }

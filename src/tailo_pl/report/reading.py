@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailo_pl.data.layout import LAYOUT, Layout
-from tailo_pl.data.settings import task_fingerprint
+from tailo_pl.data.task_names import task_fingerprint
 from tailo_pl.data.timeline import TIMELINE, Timeline
 from tailo_pl.errors import UserError
 from tailo_pl.files import read_yaml

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tailo_pl.data.settings import task_fingerprint
+from tailo_pl.data.task_names import task_fingerprint, task_recipe
 from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.runs.summary import SCHEMA, Data, Failure
 from tailo_pl.runs.verdict import judge
@@ -69,6 +69,7 @@ def describe_data(experiment: Experiment) -> Data:
     return {
         "source": experiment.source.describe(),
         "fingerprint": task_fingerprint(experiment.source, experiment.setting),
+        "recipe": task_recipe(experiment.source, experiment.setting),
         "ts": {"trajectories": len(task.ts), "states": task.ts.steps},
         "ta": {"trajectories": len(task.ta), "steps": task.ta.steps, "origins": _by_origin(task.ta)},
     }

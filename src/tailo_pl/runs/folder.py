@@ -14,7 +14,7 @@ import yaml
 from tailo_pl.config.experiment import Experiment, read_experiment
 from tailo_pl.config.places import require_own_places
 from tailo_pl.data.layout import LAYOUT, Layout
-from tailo_pl.data.settings import task_fingerprint
+from tailo_pl.data.task_names import task_fingerprint
 from tailo_pl.data.timeline import TIMELINE, Timeline
 from tailo_pl.errors import UserError
 from tailo_pl.files import read_yaml, reason, write_json, write_text

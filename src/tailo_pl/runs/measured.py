@@ -24,7 +24,7 @@ class Measured:
     Args:
         env: the environment.
         setting: how TS and TA were cut.
-        data: fingerprint of both.
+        data: recipe of both.
         choice: the method with its options, as overrides.
     """
 
@@ -60,7 +60,7 @@ def better_on_data(measured: Sequence[Measured], summary: Summary) -> tuple[str,
         measured beside the run's method.
     """
     own = _own(summary)
-    here = [one for one in measured if (one.env, one.data) == (summary["env"], summary["data"]["fingerprint"])]
+    here = [one for one in measured if (one.env, one.data) == (summary["env"], summary["data"]["recipe"])]
     if len(here) < 2 or not any(one.choice == own for one in here):
         return None
     known, better = _against(own, here)

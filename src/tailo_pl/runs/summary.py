@@ -25,7 +25,7 @@ from typing import (
 from tailo_pl.errors import UserError, one_line
 from tailo_pl.files import can_be_written, read_json
 
-SCHEMA = 5  # of a run's files
+SCHEMA = 6  # of a run's files
 LARGEST_INT, LARGEST_FLOAT = 1 << 63, 1e150  # what numpy can count with; squares and sums stay finite
 FileT = TypeVar("FileT")
 
@@ -58,6 +58,8 @@ class Data(TypedDict):
 
     source: str
     fingerprint: str
+    recipe: str
+    """what it comes from: equal on every machine, where one that makes its data may round differently"""
     ts: StatesPart
     ta: ActionsPart
 

@@ -44,6 +44,9 @@ class Bundled(Source):
         self.part(name)
         return cache.content_fingerprint(f"{self._env}-{name}", self.identity(name))
 
+    def recipe(self, name: str) -> str:
+        return cache.fingerprint(self.identity(name))
+
     @property
     def part_names(self) -> list[str]:
         """The parts there are, made or not."""

@@ -57,6 +57,11 @@ class D4RL(Source):
     def fingerprint(self, name: str) -> str:
         return self._opened(name)[1]
 
+    def recipe(self, name: str) -> str:
+        if name in self._not_published and self._made is not None:
+            return self._made.recipe(name)
+        return self.fingerprint(name)
+
     def describe(self) -> str:
         used = [self._parts.get(name, name) for name in self._open]
         return f"d4rl: {', '.join(used) or 'no dataset opened yet'}"

@@ -21,6 +21,11 @@ class Source(ABC):
     def fingerprint(self, name: str) -> str:
         """Names the content of a part: equal for equal data, different for different data."""
 
+    def recipe(self, name: str) -> str:
+        """Names what a part comes from. Unlike its content this is the same on every machine where a source makes its
+        data: processors round differently, and simulated episodes then soon differ."""
+        return self.fingerprint(name)
+
     def action_bounds(self, name: str) -> Bounds | None:
         """The bounds of a part's actions where the source knows them."""
         return None
