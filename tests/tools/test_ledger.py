@@ -120,6 +120,14 @@ def test_table_gives_mean_and_deviation_over_seeds() -> None:
     assert [row.split("|")[5].strip() for row in rows] == ["90.0", "100.0"]  # never averaged over data
 
 
+def test_seconds_with_a_library_loaded_before_others_count_only_where_there_are_no_others() -> None:
+    quick = measured("tailo", 0, 100.0) | {"preload": ["wide.so"], "cpu_seconds": 0.5}
+    seconds = [row.split("|")[7].strip() for row in markdown_table([quick, measured("bc", 0, 1.0)]).splitlines()[2:]]
+    assert seconds == ["1", "0*"]
+    both = markdown_table([quick, measured("tailo", 1, 90.0)]).splitlines()[2]
+    assert [cell.strip() for cell in both.split("|")[5:8]] == ["95.0 ± 5.0", "2", "1"]
+
+
 def test_precision_makes_another_row_and_devices_threads_and_loggers_do_not() -> None:
     cells = [measured("bc", 0, 10.0, "trainer.precision=32-true")]
     cells += [measured("bc", 1, 30.0, "trainer.precision=32-true", "trainer.devices=2", "threads=2", "logger=csv")]

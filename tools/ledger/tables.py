@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
 
 import numpy as np
 
@@ -50,7 +49,7 @@ def readable_table(cells: Cells) -> str:
 def _outcome(group: Cells) -> list[str]:
     """Mean score with its deviation over seeds, how many there are, and the CPU seconds of a run."""
     spread = f" ± {np.std([cell['score'] for cell in group]):.1f}" if len(group) > 1 else ""
-    return [f"{_mean(group, 'score'):.1f}{spread}", str(len(group)), f"{_mean(group, 'cpu_seconds'):.0f}"]
+    return [f"{_mean(group):.1f}{spread}", str(len(group)), f"{_seconds(group):.0f}{_mark(group)}"]
 
 
 def _command(overrides: Sequence[str], group: Cells) -> str:
@@ -95,7 +94,7 @@ def compared(cells: Cells, listed: Iterable[Cell], *, best_budget: bool = False)
         if method is not None and wanted and len(named[task]) >= METHODS_OF_A_COMPARISON:
             setting = " ".join([group[0]["setting"], *_of(overrides, "setting.")])
             other = by_setting[setting][group[0]["env"]].get(method)
-            if other is None or _mean(group, "score") > _mean(other, "score"):
+            if other is None or _mean(group) > _mean(other):
                 by_setting[setting][group[0]["env"]][method] = group
     return by_setting
 
@@ -107,8 +106,8 @@ def budget_table(cells: Cells) -> str:
         method = _method(overrides)
         if method is not None:
             steps = ", ".join(_shown(key, value) for key, value in _budget(overrides).items()) or "the preset's"
-            seconds, score = _mean(group, "cpu_seconds"), _mean(group, "score")
-            spent[_task(overrides), method].append((seconds, f"{score:.1f} ({steps}; {seconds:,.0f} s)"))
+            seconds, score = _seconds(group), _mean(group)
+            spent[_task(overrides), method].append((seconds, f"{score:.1f} ({steps}; {seconds:,.0f} s{_mark(group)})"))
     rows = {key: sorted(budgets) for key, budgets in spent.items() if len(budgets) > 1}
     widest = max(map(len, rows.values()), default=0)
     lines = [["task", "method", *["score (steps; CPU s)"] * widest], ["---"] * (2 + widest)]
@@ -123,14 +122,12 @@ def equal_time_table(cells: Cells) -> str:
     fitting: dict[str, dict[str, list[Record]]] = defaultdict(dict)
     groups = [(overrides, group) for overrides, group in _groups(cells) if _method(overrides) is not None]
     limits = {
-        _task(overrides): ENOUGH * _mean(group, "cpu_seconds")
-        for overrides, group in groups
-        if _method(overrides) == "tailo"
+        _task(overrides): ENOUGH * _seconds(group) for overrides, group in groups if _method(overrides) == "tailo"
     }
     with_budgets = {_task(overrides) for overrides, _ in groups if _budget(overrides)}
-    for overrides, group in sorted(groups, key=lambda one: _mean(one[1], "cpu_seconds")):
+    for overrides, group in sorted(groups, key=lambda one: _seconds(one[1])):
         task, method = _task(overrides), _method(overrides)
-        if method and task in with_budgets and _mean(group, "cpu_seconds") <= limits.get(task, 0.0):
+        if method and task in with_budgets and _seconds(group) <= limits.get(task, 0.0) and not _mark(group):
             fitting[task][method] = group  # a larger budget comes later
     return _table(fitting) if fitting else "None yet.\n"
 
@@ -155,7 +152,7 @@ def measured_rows(cells: Cells) -> list[Measured]:
             continue
         first = group[0]
         choice = [one for one in overrides if one.startswith(("method=", "method."))]
-        scores = (_mean(group, "score"), *score_interval(group))
+        scores = (_mean(group), *score_interval(group))
         rows.append(
             Measured(
                 first["env"],
@@ -189,8 +186,8 @@ def _column(groups: Mapping[str, Cells]) -> dict[str, str]:
         leads = high >= bar
         mean, low, high = (round(number, 1) + 0.0 for number in (means[method], low, high))  # + 0.0: no minus zero
         shown = f"**{mean}**" if leads else f"{mean}"
-        spent = np.mean([cell["cpu_seconds"] for cell in groups[method]])
-        column[method] = f"{shown} [{low}, {high}] ({len(groups[method])}; {spent:,.0f} s)"
+        group = groups[method]
+        column[method] = f"{shown} [{low}, {high}] ({len(group)}; {_seconds(group):,.0f} s{_mark(group)})"
     return column
 
 
@@ -254,8 +251,19 @@ def _task(overrides: Sequence[str]) -> str:
     return " ".join([given["env"], *([given["setting"]] if "setting" in given else []), *_of(overrides, "setting.")])
 
 
-def _mean(cells: Cells, key: Literal["score", "cpu_seconds"]) -> float:
-    return float(np.mean([cell[key] for cell in cells]))
+def _mean(cells: Cells) -> float:
+    return float(np.mean([cell["score"] for cell in cells]))
+
+
+def _seconds(cells: Cells) -> float:
+    """CPU seconds of a run. Those with a library loaded before others count where there are no others."""
+    plain = [cell["cpu_seconds"] for cell in cells if not cell.get("preload")]
+    return float(np.mean(plain or [cell["cpu_seconds"] for cell in cells]))
+
+
+def _mark(cells: Cells) -> str:
+    """What stands behind CPU seconds that are not to be compared with others."""
+    return "*" if all(cell.get("preload") for cell in cells) else ""
 
 
 def _of(overrides: Iterable[str], prefix: str) -> list[str]:

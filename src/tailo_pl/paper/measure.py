@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,8 @@ def measure(cell: Cell, figures: Iterable[PaperFigure], runs: str = "runs", epis
         "verdict": summary["verdict"]["level"],
         "versions": summary["versions"],
     }
+    if preload := os.environ.get("LD_PRELOAD", "").replace(":", " ").split():
+        record["preload"] = [Path(one).name for one in preload]
     if numbers := stated_numbers(stages):
         record["numbers"] = {name: float(f"{value:.4g}") for name, value in numbers.items()}
     if evaluation.subtasks:

@@ -59,6 +59,8 @@ class Always(TypedDict):
 class Record(Always, total=False):
     """What is kept of one cell and seed."""
 
+    preload: list[str]
+    """libraries loaded before all others, with which CPU seconds are no longer those of other cells"""
     subtasks: dict[str, float]
     """share of the episodes in which each was done"""
     numbers: dict[str, float]
