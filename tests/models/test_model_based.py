@@ -173,6 +173,22 @@ def test_paths_of_morel_by_hand(
     assert not torch.equal(before, torch.cat([weight.detach().flatten() for weight in module.actor.parameters()]))
 
 
+def test_the_value_of_paths_of_one_step_is_their_reward(
+    line: Trajectories, task_data: Any, make_trainer: Any, seeded: None
+) -> None:
+    """To about a deviation of the reward: more, and advantages would be the value's own noise."""
+    ensemble = Ensemble(2, 2, (4,), "relu", False)
+    data = task_data(line, line, batches="paths", batch_size=5, horizon=4, environment=Line())
+    module = MOReL(1, [-1], [1], ensemble)
+    make_sure(ensemble, [[2.0, -3.0], [2.0, -4.0]], 2.9)
+    make_trainer(max_steps=100, limit_val_batches=0).fit(module, datamodule=data)
+    paths = module.paths(next(iter(data.train_dataloader())))
+    values, found = module._advantages(paths)
+    assert paths.there.sum(0).tolist() == [1] * 10
+    assert values[0].detach().numpy() == pytest.approx(np.full(10, 2.0), abs=1.5)
+    assert (values + found)[0].numpy() == pytest.approx(np.full(10, 2.0), abs=1e-4)
+
+
 SMALL = small(
     10,
     "env=pointmaze",

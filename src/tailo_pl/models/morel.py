@@ -198,7 +198,8 @@ class MOReL(PolicyModule):
     def values_at(self, states: Tensor, steps: Tensor) -> Tensor:
         """V at standardised states, so many steps behind the beginning.
 
-        In units of what a deviation of the reward is worth for ever.
+        In units of what a deviation of the reward is worth over the steps that an advantage looks at: a first guess is
+        then off by little even where the unknown ends paths after a few steps.
         """
         inputs = torch.cat([states, (steps / self._horizon).expand(states.shape[:-1])[..., None]], -1)
         values: Tensor = self.value(inputs).squeeze(-1)
@@ -212,7 +213,7 @@ class MOReL(PolicyModule):
 
     @property
     def _scale(self) -> Tensor:
-        return self.ensemble.targets.std[0] / (1 - self.discount)
+        return self.ensemble.targets.std[0] / (1 - self.discount * self.trace)
 
     @torch.no_grad()
     def _advantages(self, paths: Paths) -> tuple[Tensor, Tensor]:
