@@ -75,3 +75,24 @@ def test_a_method_that_the_data_cannot_have_is_not_advised(run_dir: Path) -> Non
     rows += [row(name, 90, **here) for name in ("lobsdice", "dilo", "seabo")]  # examples have no order
     (advised,) = (one for one in suggestions(examined, rows) if one.name == "method" and one.override)
     assert advised.override == "method=bc" and advised.why.startswith("measured on this data: method=bc 80 ")
+
+
+@pytest.mark.slow
+def test_methods_that_learn_from_rewards_are_named_where_the_run_is_in_doubt(run_dir: Path) -> None:
+    def words(level: str, measured: list[Measured]) -> str:
+        summary: Any = read_summary(run_dir)
+        summary["verdict"]["level"] = level
+        examined = Examined(Judged(run_dir, summary))
+        (found,) = (one for one in suggestions(examined, measured) if one.name == "method")
+        assert not found.override
+        return found.why
+
+    here = {"env": "pointmaze", "setting": "examples", "data": read_summary(run_dir)["data"]["recipe"]}
+    known = [row("tailo", 50, **here), row("bc", 40, **here)]
+    assert words("doubtful", known).endswith(
+        "; TA has rewards: method=mopo and method=morel would learn from these, without TS"
+    )
+    assert words("doubtful", [*known, row("mopo", 30, **here)]).endswith(
+        "; TA has rewards: method=morel would learn from these, without TS"
+    )
+    assert "rewards" not in words("good", known)

@@ -34,6 +34,7 @@ ALPHA = (0.5, 1.25, 2.0, 4.0)
 GAMMA = (0.0, 0.9, 0.98, 0.998)
 BETA_1 = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
 CLONES_ALL, WEIGHS = "bc", "tailo"  # methods that are advised by what TA holds
+REWARDED = ("method=mopo", "method=morel")  # methods that need no expert
 _MIXED_IN = 0.05  # of the safe negatives' steps in logs that go where TS goes, at most
 _ALIKE = 0.9  # of TA in logs that go where TS goes, from which on all of it may be cloned
 _TWO_WAYS = 0.2  # of the places, from which on one action a state is too little
@@ -146,7 +147,7 @@ def suggestions(run: Examined, measured: Sequence[Measured]) -> Iterator[Suggest
     """
     yield from _of_beta_1(run)
     yield from _of_head(run)
-    yield from _of_method(run, measured)
+    yield _of_method(run, measured)
 
 
 def _of_beta_1(run: Examined) -> Iterator[Suggestion]:
@@ -196,25 +197,33 @@ def _of_head(run: Examined) -> Iterator[Suggestion]:
         yield Suggestion("head", own, why)
 
 
-def _of_method(run: Examined, measured: Sequence[Measured]) -> Iterator[Suggestion]:
+def _of_method(run: Examined, measured: Sequence[Measured]) -> Suggestion:
     ta, own = run.task.ta, run.summary["method"]
     alike = min(run.followers.share(ta.lengths), run.followers.share(np.ones(len(ta))))
     ordered = run.experiment.setting.ordered and len(consecutive(run.task.ts)) > 0
     here, words = _possible(run, measured, lambda rows: better_on_data(rows, run.summary) or ("", ""))
     goes = f"{alike:.0%} of TA goes where TS goes"
     if here:
-        yield Suggestion("method", own, words, here, _from(run))
-    elif own == WEIGHS and alike >= _ALIKE:
-        yield Suggestion("method", own, f"{goes}: all of it may be cloned", f"method={CLONES_ALL}", _from(run))
-    elif own == CLONES_ALL and alike < FOLLOWED:
-        yield Suggestion("method", own, f"{goes}: TS should have a say", f"method={WEIGHS}", _from(run))
-    elif words:
-        yield Suggestion("method", own, f"{goes}; {words}")
-    else:
+        return Suggestion("method", own, words, here, _from(run))
+    if own == WEIGHS and alike >= _ALIKE:
+        return Suggestion("method", own, f"{goes}: all of it may be cloned", f"method={CLONES_ALL}", _from(run))
+    if own == CLONES_ALL and alike < FOLLOWED:
+        return Suggestion("method", own, f"{goes}: TS should have a say", f"method={WEIGHS}", _from(run))
+    if not words:
         better, words = _possible(run, measured, lambda rows: better_in_setting(rows, run.summary, ordered))
-        yield Suggestion("method", own, words if better else f"{goes}; {words}", better, _from(run) if better else ())
-    if ta.recording.rewards is not None and run.summary["verdict"]["level"] != "good":
-        yield Suggestion("method", own, "TA has rewards: method=mopo and method=morel learn from these, without TS")
+        if better:
+            return Suggestion("method", own, words, better, _from(run))
+    return Suggestion("method", own, f"{goes}; {words}{_rewarded(run, measured)}")
+
+
+def _rewarded(run: Examined, measured: Sequence[Measured]) -> str:
+    """Which methods could learn from recorded rewards instead, of those that have not been tried on this data."""
+    if run.summary["verdict"]["level"] == "good":
+        return ""
+    tried = {one.choice for one in measured if one.data == run.summary["data"]["recipe"]}
+    left = [one for one in REWARDED if one not in {*tried, f"method={run.summary['method']}"}]
+    left = [one for one in left if _can_train(run.experiment, one)]
+    return f"; TA has rewards: {' and '.join(left)} would learn from these, without TS" if left else ""
 
 
 def _possible(
