@@ -182,15 +182,19 @@ def test_budgets_stand_in_the_order_of_their_cost_and_the_largest_that_fits_is_c
         {**measured("oril", 0, 10.0, f"{steps}=2000"), "cpu_seconds": 20.0},
         {**measured("oril", 0, 20.0, f"{steps}=5000", "preset.baselines.discriminator_steps=100"), "cpu_seconds": 50.0},
         {**measured("rce", 0, 5.0), "cpu_seconds": 51.0},  # more than a quarter above TAILO's
+        {**measured("mopo", 0, 7.0), "cpu_seconds": 60.0},
+        {**measured("mopo", 0, 8.0, "preset.model_based.dynamics_steps=900"), "cpu_seconds": 70.0},
+        {**measured("mopo", 0, 9.0, "preset.model_based.mopo_schedule=constant"), "cpu_seconds": 80.0},  # no budget
     ]
     assert rows_of(budget_table(cells))[2:] == [
+        ["hopper standard", "mopo", "7.0 (the preset's; 60 s)", "8.0 (models 900; 70 s)", ""],
         [
             "hopper standard",
             "oril",
             "10.0 (2,000; 20 s)",
             "20.0 (5,000, discriminator 100; 50 s)",
             "30.0 (the preset's; 400 s)",
-        ]
+        ],
     ]
     head, _, *rows = rows_of(equal_time_table(cells))
     assert head == ["method", "hopper standard"]

@@ -229,21 +229,27 @@ def _method(overrides: Iterable[str]) -> str | None:
 
 
 def _budget(overrides: Iterable[str]) -> dict[str, str]:
-    """The steps that a baseline was given instead of the preset's, those of a reward's discriminator behind, the rows
-    of a batch, and whose actor clones."""
+    """The steps that a baseline was given instead of the preset's, those of a reward's discriminator or of models of
+    the dynamics behind, the rows of a batch, and whose actor clones."""
     found = [(key, value) for key, value in _given(overrides).items() if _is_budget(key)]
-    return dict(sorted(found, key=lambda one: (*map(one[0].endswith, (".actor", "batch")), "discriminator" in one[0])))
+    return dict(sorted(found, key=lambda one: (*map(one[0].endswith, (".actor", "batch")), bool(_of_what(one[0])))))
 
 
 def _is_budget(key: str) -> bool:
+    if key.startswith("preset.model_based."):
+        return key.endswith((".dynamics_steps", ".mopo_steps", ".iterations"))
     return key.startswith("preset.baselines.") and key.endswith(("steps", "batch", ".actor"))
 
 
 def _shown(key: str, value: str) -> str:
     if key.endswith(".actor"):
         return f"{value} actor"
-    what = "discriminator " if "discriminator" in key else "batch " if key.endswith("batch") else ""
-    return f"{what}{int(value):,}"
+    return f"{'batch ' if key.endswith('batch') else _of_what(key)}{int(value):,}"
+
+
+def _of_what(key: str) -> str:
+    """What takes these steps, if it is not the policy or its value."""
+    return "discriminator " if "discriminator" in key else "models " if "dynamics" in key else ""
 
 
 def _task(overrides: Sequence[str]) -> str:
