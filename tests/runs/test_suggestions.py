@@ -9,7 +9,7 @@ import pytest
 
 from tailo_pl.config.choices import choices
 from tailo_pl.runs.advice import Judged
-from tailo_pl.runs.measured import Measured, better_in_setting, better_on_data, read_measured
+from tailo_pl.runs.measured import Measured, better_in_setting, better_on_data, choice_of, read_measured
 from tailo_pl.runs.suggestions import Choice, Examined, best, suggestions
 from tailo_pl.runs.summary import read_summary
 
@@ -36,28 +36,47 @@ def run(method: str = "tailo", env: str = "hopper", setting: str = "standard", d
     return {"method": method, "env": env, "setting": setting, "data": {"recipe": data}}
 
 
+TAILO = "method=tailo"
+
+
 class TestMeasured:
     def test_on_the_same_data(self) -> None:
         rows = [row("tailo", 80), row("dilo", 95), row("seabo", 90), row("bc", 83), row("dilo", 1, env="ant")]
         words = "measured on this data: method=dilo 95 (93 to 97, 3 seeds), method=tailo 80 (78 to 82, 3 seeds)"
-        assert better_on_data(rows, run()) == ("method=dilo", words)
-        assert better_on_data(rows, run("dilo")) == ("", "on this data none of 3 others that were measured is better")
-        assert better_on_data(rows, run(data="mine")) is None and better_on_data(rows[:1], run()) is None
+        assert better_on_data(rows, run(), TAILO) == ("method=dilo", words)
+        none = ("", "on this data none of 3 others that were measured is better")
+        assert better_on_data(rows, run("dilo"), "method=dilo") == none
+        assert better_on_data(rows, run(data="mine"), TAILO) is better_on_data(rows[:1], run(), TAILO) is None
 
     def test_in_settings_like_its_own(self) -> None:
         rows = [row("tailo", 80, env) for env in ("hopper", "ant", "walker2d")]
         rows += [row("dilo", 95), row("dilo", 95, "ant"), row("dilo", 10, "walker2d"), row("rce", 99)]
-        chosen, words = better_in_setting(rows, run(data="mine", env="none", setting="given"), ordered=True)
+        chosen, words = better_in_setting(rows, run(data="mine", env="none", setting="given"), TAILO, ordered=True)
         assert chosen == "method=dilo" and words.endswith("better on 2 of 3 tasks of setting standard (hopper, ant)")
-        assert better_in_setting(rows, run(data="mine", setting="given"), ordered=False) == (
+        assert better_in_setting(rows, run(data="mine", setting="given"), TAILO, ordered=False) == (
             "", "no other was measured beside it in setting examples",
         )  # fmt: skip
         ties = [row("tailo", 80), row("dilo", 82), row("tailo", 80, "ant"), row("dilo", 70, "ant")]
-        assert better_in_setting(ties, run(data="mine"), ordered=True)[0] == ""
+        assert better_in_setting(ties, run(data="mine"), TAILO, ordered=True)[0] == ""
+
+    def test_of_methods_that_won_as_often_the_best_is_advised(self) -> None:
+        rows = [row(*one) for one in (("rce", 2), ("bc", 9), ("tailo", 90), ("dilo", 80))]
+        assert better_in_setting(rows, run("rce", data="mine"), "method=rce", ordered=True)[0] == "method=tailo"
+
+    def test_a_method_is_known_by_the_options_that_it_has(self) -> None:
+        rows = [row(f"smodice method.divergence={one}", 5) for one in ("kl", "chi2")]
+        rows += [row("recoil", 60), row("recoil method.expert=pairs", 10), row("recoil method.temperature=1", 50)]
+        names = [
+            choice_of(rows, {"name": name, "divergence": "chi2", "expert": expert, "temperature": 1.0 * temperature})
+            for name, expert, temperature in (("smodice", "", 5), ("recoil", "actions", 5), ("recoil", "pairs", 5))
+        ]
+        assert names == ["method=smodice method.divergence=chi2", "method=recoil", "method=recoil method.expert=pairs"]
+        assert choice_of(rows, {"name": "recoil", "temperature": 1.0}) == "method=recoil method.temperature=1"
+        assert choice_of([], {"name": "mine"}) == "method=mine"
 
     def test_nothing_is_known_yet(self) -> None:
-        assert better_in_setting([], run(), ordered=True)[0] == ""
-        assert better_in_setting([row("dilo", 90)], run("mine_own"), ordered=True)[0] == ""
+        assert better_in_setting([], run(), TAILO, ordered=True)[0] == ""
+        assert better_in_setting([row("dilo", 90)], run("mine_own"), "method=mine_own", ordered=True)[0] == ""
 
     def test_what_is_in_the_package_names_what_there_is(self) -> None:
         rows = read_measured()

@@ -10,23 +10,20 @@ from tools.ledger.tables import compared, score_interval
 
 from .canvas import ACCENT, PALE, ROOT, panels, save
 
-TASKS, METHODS = 2, 3  # drawn at most, and of each at least
+SETTING, TASKS = "standard", ("hopper", "walker2d")
 
 
 def comparison() -> None:
-    """Scores of the methods, each with its own options and the best budget measured, on the tasks with most of them."""
+    """Scores of the methods, each with its own options and the best budget measured, where a few experts are in TA."""
     records, listed = read_records(ROOT / "results/cells").values(), read_cells(ROOT / "results/cells.yaml").cells()
+    by_env = compared(list(records), listed, best_budget=True).get(SETTING, {})
     tasks = {
-        f"{env}, setting {setting}": {method: group for method, group in methods.items() if "=" not in method}
-        for setting, by_env in compared(list(records), listed, best_budget=True).items()
-        for env, methods in by_env.items()
-        if len(methods) >= METHODS
+        env: {name: group for name, group in by_env[env].items() if "=" not in name} for env in TASKS if env in by_env
     }
     if not tasks:
-        raise SystemExit(f"results/cells: no task with {METHODS} methods yet")
-    most = sorted(tasks, key=lambda task: -len(tasks[task]))[:TASKS]
-    figure, axes = panels(len(most), 3.2, shared=False)
-    for axis, task in zip(axes, most, strict=True):
+        raise SystemExit(f"results/cells: nothing of setting {SETTING} yet")
+    figure, axes = panels(len(tasks), 3.2, shared=False)
+    for axis, task in zip(axes, tasks, strict=True):
         means = {method: float(np.mean([cell["score"] for cell in group])) for method, group in tasks[task].items()}
         ranked = sorted(means, key=lambda method: means[method])
         intervals = np.array([score_interval(tasks[task][method]) for method in ranked])
@@ -38,7 +35,7 @@ def comparison() -> None:
             xerr=np.abs(intervals.T - scores),
             error_kw={"elinewidth": 1},
         )
-        axis.set_title(task, fontsize=9)
+        axis.set_title(f"{task}, setting {SETTING}", fontsize=9)
     figure.supxlabel(
         "score of the trained policy, 95 % interval; each with the best budget that was measured (in brackets: seeds)",
         fontsize=8,

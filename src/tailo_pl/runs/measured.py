@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
+
+import yaml
 
 from tailo_pl.runs.summary import Summary
 
@@ -48,18 +51,35 @@ def read_measured() -> list[Measured]:
     return [Measured(**json.loads(line)) for line in lines]
 
 
-def better_on_data(measured: Sequence[Measured], summary: Summary) -> tuple[str, str] | None:
+def choice_of(measured: Sequence[Measured], method: Mapping[str, Any]) -> str:
+    """What the measured call a run's method: the name that tells most of the options that it has.
+
+    Args:
+        measured: what is known.
+        method: the method's part of the run's configuration.
+    """
+    fitting = [one.choice for one in measured if _fits(one.choice, method)]
+    return max(fitting, key=len, default=f"method={method['name']}")
+
+
+def _fits(choice: str, method: Mapping[str, Any]) -> bool:
+    named = dict(override.removeprefix("method.").split("=", 1) for override in choice.split())
+    named["name"] = named.pop("method")
+    return all(key in method and yaml.safe_load(value) == method[key] for key, value in named.items())
+
+
+def better_on_data(measured: Sequence[Measured], summary: Summary, own: str) -> tuple[str, str] | None:
     """Whether another method than a run's was better on its data, by more than both intervals.
 
     Args:
         measured: what is known.
         summary: of the run.
+        own: its method, as the measured call it.
 
     Returns:
         The choice to take instead, empty where there is none, and in words what speaks for it; None where nothing was
         measured beside the run's method.
     """
-    own = _own(summary)
     here = [one for one in measured if (one.env, one.data) == (summary["env"], summary["data"]["recipe"])]
     if len(here) < 2 or not any(one.choice == own for one in here):
         return None
@@ -70,43 +90,40 @@ def better_on_data(measured: Sequence[Measured], summary: Summary) -> tuple[str,
     return first.choice, f"measured on this data: {first}, {known}"
 
 
-def better_in_setting(measured: Sequence[Measured], summary: Summary, ordered: bool) -> tuple[str, str]:
+def better_in_setting(measured: Sequence[Measured], summary: Summary, own: str, ordered: bool) -> tuple[str, str]:
     """Whether another method than a run's was better, by more than both intervals, on most tasks of a setting like its
     own.
 
     Args:
         measured: what is known.
         summary: of the run.
+        own: its method, as the measured call it.
         ordered: whether TS has trajectories.
 
     Returns:
         The choice to take instead, empty where there is none, and in words what speaks for it.
     """
-    own = _own(summary)
     setting = summary["setting"] if any(one.setting == summary["setting"] for one in measured) else _LIKE[ordered]
     tasks: dict[tuple[str, str], list[Measured]] = defaultdict(list)
     for one in measured:
         if one.setting == setting:
             tasks[one.env, one.data].append(one)
-    won, tried = defaultdict[str, list[str]](list), defaultdict[str, int](int)
+    won, tried = defaultdict[str, list[Measured]](list), defaultdict[str, int](int)
     for rows in tasks.values():
         if any(one.choice == own for one in rows):
             for one in rows:
                 tried[one.choice] += 1
             for one in _against(own, rows)[1]:
-                won[one.choice].append(one.env)
+                won[one.choice].append(one)
     others = len(tried) - 1
     if others < 1:
         return "", f"no other was measured beside it in setting {setting}"
-    often = max(won, key=lambda choice: len(won[choice]), default="")
+    often = max(won, key=lambda choice: (len(won[choice]), sum(one.score for one in won[choice])), default="")
     if often and 2 * len(won[often]) > tried[often]:
-        where = f"{len(won[often])} of {tried[often]} tasks of setting {setting} ({', '.join(won[often])})"
+        envs = ", ".join(one.env for one in won[often])
+        where = f"{len(won[often])} of {tried[often]} tasks of setting {setting} ({envs})"
         return often, f"{often} was better on {where}"
     return "", f"none of {others} others was better on most tasks of setting {setting}"
-
-
-def _own(summary: Summary) -> str:
-    return f"method={summary['method']}"
 
 
 def _against(own: str, rows: Sequence[Measured]) -> tuple[Measured, list[Measured]]:

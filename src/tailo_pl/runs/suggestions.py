@@ -26,7 +26,7 @@ from tailo_pl.models.yardsticks import effective_number
 from tailo_pl.runs.advice import AS_GOOD, Judged, stored_scores
 from tailo_pl.runs.checks import check_parts
 from tailo_pl.runs.folder import load_run, require_same_data
-from tailo_pl.runs.measured import Measured, better_in_setting, better_on_data
+from tailo_pl.runs.measured import Measured, better_in_setting, better_on_data, choice_of
 from tailo_pl.runs.verdict import BESIDE_BC, FEW_TRAJECTORIES, FOLLOWED
 from tailo_pl.training.building import check_stages
 
@@ -199,9 +199,10 @@ def _of_head(run: Examined) -> Iterator[Suggestion]:
 
 def _of_method(run: Examined, measured: Sequence[Measured]) -> Suggestion:
     ta, own = run.task.ta, run.summary["method"]
+    known_as = choice_of(measured, run.experiment.config["method"])
     alike = min(run.followers.share(ta.lengths), run.followers.share(np.ones(len(ta))))
     ordered = run.experiment.setting.ordered and len(consecutive(run.task.ts)) > 0
-    here, words = _possible(run, measured, lambda rows: better_on_data(rows, run.summary) or ("", ""))
+    here, words = _possible(run, measured, lambda rows: better_on_data(rows, run.summary, known_as) or ("", ""))
     goes = f"{alike:.0%} of TA goes where TS goes"
     if here:
         return Suggestion("method", own, words, here, _from(run))
@@ -210,7 +211,7 @@ def _of_method(run: Examined, measured: Sequence[Measured]) -> Suggestion:
     if own == CLONES_ALL and alike < FOLLOWED:
         return Suggestion("method", own, f"{goes}: TS should have a say", f"method={WEIGHS}", _from(run))
     if not words:
-        better, words = _possible(run, measured, lambda rows: better_in_setting(rows, run.summary, ordered))
+        better, words = _possible(run, measured, lambda rows: better_in_setting(rows, run.summary, known_as, ordered))
         if better:
             return Suggestion("method", own, words, better, _from(run))
     return Suggestion("method", own, f"{goes}; {words}{_rewarded(run, measured)}")
