@@ -27,7 +27,8 @@ def markdown_table(cells: Cells) -> str:
     lines = [["env", "setting", "method", "preset", "score", "seeds", "CPU s per run", "command"], ["---"] * 8]
     for overrides, group in _groups(cells):
         first, env = group[0], " ".join([group[0]["env"], *_of(overrides, "env.")])
-        names = [env, first["setting"], first["method"], first["preset"]]
+        setting = " ".join([first["setting"], *_of(overrides, "setting.")])
+        names = [env, setting, first["method"], first["preset"]]
         lines.append([*names, *_outcome(group), f"`{_command(overrides, group)}`"])
     return _markdown(lines)
 
