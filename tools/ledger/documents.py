@@ -15,7 +15,7 @@ from tailo_pl.runs.measured import FILE
 from .cells import read_cells
 from .tables import budget_table, comparison_tables, equal_time_table, markdown_table, measured_rows
 
-DOCUMENTS = ("docs/numbers.md", "docs/baselines.md")
+DOCUMENTS = ("docs/numbers.md", "docs/comparison.md")
 
 
 def write_tables(listed: Path, root: Path = Path()) -> None:
