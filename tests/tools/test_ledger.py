@@ -181,7 +181,7 @@ def test_budgets_stand_in_the_order_of_their_cost_and_the_largest_that_fits_is_c
         {**measured("oril", 0, 30.0), "cpu_seconds": 400.0},
         {**measured("oril", 0, 10.0, f"{steps}=2000"), "cpu_seconds": 20.0},
         {**measured("oril", 0, 20.0, f"{steps}=5000", "preset.baselines.discriminator_steps=100"), "cpu_seconds": 50.0},
-        {**measured("rce", 0, 5.0), "cpu_seconds": 51.0},  # more than a quarter above TAILO's
+        {**measured("rce", 0, 5.0), "cpu_seconds": 54.0},  # more than a third above TAILO's
         {**measured("mopo", 0, 7.0), "cpu_seconds": 60.0},
         {**measured("mopo", 0, 8.0, "preset.model_based.dynamics_steps=900"), "cpu_seconds": 70.0},
         {**measured("mopo", 0, 9.0, "preset.model_based.mopo_schedule=constant"), "cpu_seconds": 80.0},  # no budget

@@ -27,12 +27,14 @@ class Measured:
     Args:
         env: the environment.
         setting: how TS and TA were cut.
+        options: of the setting, as overrides without its name.
         data: recipe of both.
         choice: the method with its options, as overrides.
     """
 
     env: str
     setting: str
+    options: str
     data: str
     choice: str
     score: float
@@ -63,9 +65,15 @@ def choice_of(measured: Sequence[Measured], method: Mapping[str, Any]) -> str:
 
 
 def _fits(choice: str, method: Mapping[str, Any]) -> bool:
-    named = dict(override.removeprefix("method.").split("=", 1) for override in choice.split())
-    named["name"] = named.pop("method")
-    return all(key in method and yaml.safe_load(value) == method[key] for key, value in named.items())
+    name, *options = choice.split()
+    options = [one.removeprefix("method.") for one in options]
+    return name == f"method={method['name']}" and _has(method, " ".join(options))
+
+
+def _has(config: Mapping[str, Any], options: str) -> bool:
+    """Whether a part of a configuration has the values that some overrides name."""
+    named = dict(override.split("=", 1) for override in options.split())
+    return all(key in config and yaml.safe_load(value) == config[key] for key, value in named.items())
 
 
 def better_on_data(measured: Sequence[Measured], summary: Summary, own: str) -> tuple[str, str] | None:
@@ -90,40 +98,65 @@ def better_on_data(measured: Sequence[Measured], summary: Summary, own: str) -> 
     return first.choice, f"measured on this data: {first}, {known}"
 
 
-def better_in_setting(measured: Sequence[Measured], summary: Summary, own: str, ordered: bool) -> tuple[str, str]:
-    """Whether another method than a run's was better, by more than both intervals, on most tasks of a setting like its
-    own.
+def cut_alike(measured: Sequence[Measured], setting: Mapping[str, Any]) -> list[Measured]:
+    """What was measured in the same setting with the same options, be it on other data: D4RL's medium data is cut as
+    this project's.
 
     Args:
         measured: what is known.
-        summary: of the run.
-        own: its method, as the measured call it.
+        setting: its part of a run's configuration.
+    """
+    return [one for one in measured if one.setting == setting["name"] and _has(setting, one.options)]
+
+
+def like_setting(measured: Sequence[Measured], setting: Mapping[str, Any], ordered: bool) -> list[Measured]:
+    """What was measured in the same setting or, where that is nothing, in the one that is most like it.
+
+    Args:
+        measured: what is known.
+        setting: its part of a run's configuration.
         ordered: whether TS has trajectories.
+    """
+    named = [one for one in measured if one.setting == setting["name"]]
+    return named or [one for one in measured if one.setting == _LIKE[ordered]]
+
+
+def better_on_most(rows: Sequence[Measured], own: str) -> tuple[str, str]:
+    """Whether another method than a run's was better, by more than both intervals, on most of some tasks.
+
+    Args:
+        rows: what was measured on tasks like that of the run.
+        own: its method, as the measured call it.
 
     Returns:
         The choice to take instead, empty where there is none, and in words what speaks for it.
     """
-    setting = summary["setting"] if any(one.setting == summary["setting"] for one in measured) else _LIKE[ordered]
     tasks: dict[tuple[str, str], list[Measured]] = defaultdict(list)
-    for one in measured:
-        if one.setting == setting:
-            tasks[one.env, one.data].append(one)
+    for one in rows:
+        tasks[one.env, one.data].append(one)
     won, tried = defaultdict[str, list[Measured]](list), defaultdict[str, int](int)
-    for rows in tasks.values():
-        if any(one.choice == own for one in rows):
-            for one in rows:
+    for beside in tasks.values():
+        if any(one.choice == own for one in beside):
+            for one in beside:
                 tried[one.choice] += 1
-            for one in _against(own, rows)[1]:
+            for one in _against(own, beside)[1]:
                 won[one.choice].append(one)
-    others = len(tried) - 1
+    others, where = len(tried) - 1, _where(rows)
     if others < 1:
-        return "", f"no other was measured beside it in setting {setting}"
+        return "", f"no other was measured beside it{where}"
     often = max(won, key=lambda choice: (len(won[choice]), sum(one.score for one in won[choice])), default="")
     if often and 2 * len(won[often]) > tried[often]:
         envs = ", ".join(one.env for one in won[often])
-        where = f"{len(won[often])} of {tried[often]} tasks of setting {setting} ({envs})"
-        return often, f"{often} was better on {where}"
-    return "", f"none of {others} others was better on most tasks of setting {setting}"
+        return often, f"{often} was better on {len(won[often])} of {tried[often]} tasks{where} ({envs})"
+    return "", f"none of {others} other{'s' * (others > 1)} was better on most tasks{where}"
+
+
+def _where(rows: Sequence[Measured]) -> str:
+    """The setting of some rows in words, with its options where they are the same."""
+    if not rows:
+        return ""
+    options = {one.options for one in rows}
+    return " of setting " + " ".join([rows[0].setting, *(options if len(options) == 1 else ())]).strip()
 
 
 def _against(own: str, rows: Sequence[Measured]) -> tuple[Measured, list[Measured]]:

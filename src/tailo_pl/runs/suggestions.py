@@ -26,7 +26,7 @@ from tailo_pl.models.yardsticks import effective_number
 from tailo_pl.runs.advice import AS_GOOD, Judged, stored_scores
 from tailo_pl.runs.checks import check_parts
 from tailo_pl.runs.folder import load_run, require_same_data
-from tailo_pl.runs.measured import Measured, better_in_setting, better_on_data, choice_of
+from tailo_pl.runs.measured import Measured, better_on_data, better_on_most, choice_of, cut_alike, like_setting
 from tailo_pl.runs.verdict import BESIDE_BC, FEW_TRAJECTORIES, FOLLOWED
 from tailo_pl.training.building import check_stages
 
@@ -198,20 +198,26 @@ def _of_head(run: Examined) -> Iterator[Suggestion]:
 
 
 def _of_method(run: Examined, measured: Sequence[Measured]) -> Suggestion:
-    ta, own = run.task.ta, run.summary["method"]
+    ta, own, setting = run.task.ta, run.summary["method"], run.experiment.config["setting"]
     known_as = choice_of(measured, run.experiment.config["method"])
     alike = min(run.followers.share(ta.lengths), run.followers.share(np.ones(len(ta))))
     ordered = run.experiment.setting.ordered and len(consecutive(run.task.ts)) > 0
     here, words = _possible(run, measured, lambda rows: better_on_data(rows, run.summary, known_as) or ("", ""))
-    goes = f"{alike:.0%} of TA goes where TS goes"
     if here:
         return Suggestion("method", own, words, here, _from(run))
+    if not words:  # nothing was measured on this data
+        better, why = _possible(run, measured, lambda rows: better_on_most(cut_alike(rows, setting), known_as))
+        if better:
+            return Suggestion("method", own, why, better, _from(run))
+    goes = f"{alike:.0%} of TA goes where TS goes"
     if own == WEIGHS and alike >= _ALIKE:
         return Suggestion("method", own, f"{goes}: all of it may be cloned", f"method={CLONES_ALL}", _from(run))
     if own == CLONES_ALL and alike < FOLLOWED:
         return Suggestion("method", own, f"{goes}: TS should have a say", f"method={WEIGHS}", _from(run))
     if not words:
-        better, words = _possible(run, measured, lambda rows: better_in_setting(rows, run.summary, known_as, ordered))
+        better, words = _possible(
+            run, measured, lambda rows: better_on_most(like_setting(rows, setting, ordered), known_as)
+        )
         if better:
             return Suggestion("method", own, words, better, _from(run))
     return Suggestion("method", own, f"{goes}; {words}{_rewarded(run, measured)}")
