@@ -223,7 +223,7 @@ def test_recoil_sees_where_episodes_end(expert: str, task_data: Any, make_traine
     assert (batch.next_observations[~falls] == batch.observations[~falls] + 1).all()
 
 
-@pytest.mark.parametrize("method", ["oril", "smodice", "dilo", "recoil"])
+@pytest.mark.parametrize("method", ["oril", "smodice", "seabo", "dilo", "recoil"])
 def test_a_run_that_stopped_ends_as_if_it_had_not(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -234,7 +234,9 @@ def test_a_run_that_stopped_ends_as_if_it_had_not(
     setting = "given" if method in NEED_AN_ORDER else "examples"
     folders = [Path("runs/pointmaze") / setting / method / name for name in ("whole", "stopped")]
     assert cli.main(["train", *arguments, "name=whole"]) == 0
-    kind = {"dilo": "dilo_steps", "oril": "td_steps", "recoil": "recoil_steps"}.get(method, "steps")
+    kind = {"dilo": "dilo_steps", "recoil": "recoil_steps", "oril": "td_steps", "seabo": "td_steps"}.get(
+        method, "steps"
+    )
     assert cli.main(["train", *arguments, "name=stopped", f"preset.baselines.{kind}=31"]) == 0
     more = "method.stages.policy.max_steps=60"
     assert cli.main(["train", f"resume={folders[1]}", more]) == 0, capsys.readouterr().err

@@ -9,44 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.line import Line, line_steps
 from helpers.runs import small
-from numpy.typing import NDArray
 
 from tailo_pl import cli
 from tailo_pl.config.compose import composed, composed_config
-from tailo_pl.data.trajectories import Recording, Trajectories
-from tailo_pl.envs.environment import Environment
+from tailo_pl.data.trajectories import Trajectories
 from tailo_pl.models import MOPO, Dynamics, Ensemble, MOReL
 from tailo_pl.runs.execute import execute
 from tailo_pl.runs.folder import prepare
 
 
-class Line(Environment):
-    """States beyond 2 end an episode."""
-
-    knows_endings = True
-
-    def simulator(self, rows: int) -> Any:
-        raise NotImplementedError
-
-    def ended(self, states: NDArray[Any]) -> NDArray[np.bool_]:
-        return np.asarray(states[:, 0] > 2)
-
-
 @pytest.fixture
 def line() -> Trajectories:
-    """s' = s + a/2, r = s; the last step of every second trajectory ended it, and its next state is not known."""
-    rng = np.random.default_rng(0)
-    actions = rng.uniform(-1, 1, (600, 1)).astype(np.float32)
-    states = np.empty((600, 1), dtype=np.float32)
-    for row in range(600):
-        states[row] = rng.normal() if row % 20 == 0 else states[row - 1] + actions[row - 1] / 2
-    last = np.arange(600) % 40 == 39
-    timeouts = np.arange(600) % 40 == 19
-    recording = Recording(
-        states, np.arange(0, 600, 20), actions=actions, rewards=states[:, 0].copy(), terminals=last, timeouts=timeouts
-    )
-    return Trajectories.of(recording)
+    return line_steps()
 
 
 def make_sure(ensemble: Ensemble, biases: list[list[float]], largest: float = 1.0) -> None:
@@ -245,6 +221,7 @@ def test_refuses_what_it_cannot_do(
         (("method=morel", *own, "env=none"), "env: none given, expected an environment: PathBatches needs its rules"),
         (("method=mopo", *own, "env=gym", "env.id=Pendulum-v1"), "env: GymEnvironment does not say at which states its episodes end, expected one that does: this method acts in a model"),  # noqa: E501
         (("method=morel", "trainer=ddp"), "trainer.devices: 2 given, but stage dynamics (Dynamics) trains in one process"),  # noqa: E501
+        (("method=mopo", "trainer=ddp"), "trainer.devices: 2 given, but stage dynamics (Dynamics) trains in one process"),  # noqa: E501
         (("method=mopo", "method.ensemble.probabilistic=false"), "ensemble.probabilistic: false given, expected true: the penalty is the models' deviation"),  # noqa: E501
     ):  # fmt: skip
         assert cli.main(["train", *arguments]) == 2, arguments
