@@ -33,7 +33,6 @@ PROGRAMS = ("tailo", "make", "pip", "uv", "python", "sbatch", "git", "source")
 # What a line needs that a test has not. A training that needs it is composed, another command's options are looked at.
 NEEDS = {
     "hydra/launcher=": "another launcher, or a cluster",
-    "=...": "names of the reader's own",
     "conf ": "the reader's own folder of configurations; tests/test_extending.py runs it",
     "--allow ": "the reader's own package; tests/test_extending.py runs it",
     "resume=": "a run of the reader's own; tests/runs/test_resume.py does it",
@@ -137,7 +136,7 @@ def test_command_and_options_exist(page: str, line: str) -> None:
 
 @pytest.mark.parametrize(("page", "line"), of("tailo train"))
 def test_what_is_to_be_trained_composes(page: str, line: str) -> None:
-    alone = ("hydra/launcher=", "=...", "conf ", "resume=", "--cfg", "hoper")  # nothing there to compose with
+    alone = ("hydra/launcher=", "conf ", "resume=", "--cfg", "hoper")  # nothing there to compose with
     if any(mark in line for mark in alone):
         pytest.skip(reason(line) or "")
     assert _composed(line)["method"]["stages"]
