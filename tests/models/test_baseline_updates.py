@@ -77,6 +77,18 @@ def test_td3bc_leaves_the_actor_alone_at_odd_steps(trained: Trained, seeded: Non
         assert moved == (name.startswith("critics") and watch.gradients[name].any()), name
 
 
+def clones(watch: Watch, s: Numbers, a: Numbers, weights: Numbers) -> Numbers:
+    """That a Gaussian actor around tanh(mean) learns by weighted cloning; its log-likelihood of the actions."""
+    log_std = watch.before["actor.head.log_std"][0]
+    mean, variance = np.tanh(linear(watch.before, "actor.network", s)), np.exp(2 * log_std)
+    gap = a[:, 0] - mean
+    assert_gradient(watch, "actor.network", -weights * gap / variance * (1 - mean**2), s)
+    assert watch.gradients["actor.head.log_std"][0] == pytest.approx(
+        (weights * (1 - gap**2 / variance)).mean(), rel=1e-4
+    )
+    return np.asarray(-0.5 * (gap**2 / variance + np.log(2 * np.pi)) - log_std)
+
+
 def test_iql(trained: Trained, seeded: None) -> None:
     module = IQL(1, [-1], [1], hidden=(), learning_rate=0.05)
     nn.init.constant_(module.actor.head.log_std, -0.3)
@@ -99,14 +111,7 @@ def test_iql(trained: Trained, seeded: None) -> None:
         assert_gradient(watch, f"critics.{one}", 2 * error, inputs)
 
     weights = np.minimum(np.exp(3 * u), 100)
-    log_std = before["actor.head.log_std"][0]
-    mean, variance = np.tanh(linear(before, "actor.network", s)), np.exp(2 * log_std)
-    gap = a[:, 0] - mean
-    assert_gradient(watch, "actor.network", -weights * gap / variance * (1 - mean**2), s)
-    assert watch.gradients["actor.head.log_std"][0] == pytest.approx(
-        (weights * (1 - gap**2 / variance)).mean(), rel=1e-4
-    )
-    likelihood = -0.5 * (gap**2 / variance + np.log(2 * np.pi)) - log_std
+    likelihood = clones(watch, s, a, weights)
     loss = (asymmetry * u**2 - weights * likelihood).mean() + sum((error**2).mean() for error in errors.values())
     assert watch.loss == pytest.approx(loss, rel=1e-4)
     moved = 0.995 * before["target_critics.first.0.weight"] + 0.005 * watch.after["critics.first.0.weight"]
@@ -160,14 +165,7 @@ def test_recoil(expert: Literal["actions", "pairs"], task_data: Any, make_traine
 
     weights = np.minimum(np.exp(3 * advantages), 100)
     assert weights.min() < 1 and weights.max() == 100
-    log_std = before["actor.head.log_std"][0]
-    mean, variance = np.tanh(linear(before, "actor.network", s)), np.exp(2 * log_std)
-    gap = a[:, 0] - mean
-    assert_gradient(watch, "actor.network", -weights * gap / variance * (1 - mean**2), s)
-    assert watch.gradients["actor.head.log_std"][0] == pytest.approx(
-        (weights * (1 - gap**2 / variance)).mean(), rel=1e-4
-    )
-    likelihood = -0.5 * (gap**2 / variance + np.log(2 * np.pi)) - log_std
+    likelihood = clones(watch, s, a, weights)
     regression = np.exp(z - z.max()) - (z + 1) * np.exp(-z.max())
     assert watch.loss == pytest.approx((regression - weights * likelihood).mean() + errors, rel=1e-4)
     for name in ("first.0.weight", "second.0.bias"):
